@@ -1,0 +1,449 @@
+//! The tokens of a guarded function. Nothing can go wrong here.
+
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind, ReturnType,
+    Signature, Type, TypeParamBound, parse_quote_spanned,
+};
+
+use crate::args::Value;
+use crate::model::{BreakerWords, Flow, Guarded, Rule, Verdict};
+
+/// The span of what is ours: its names and the user's do not see each other.
+fn ours() -> Span {
+    Span::mixed_site()
+}
+
+pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
+    let function = &guarded.function;
+    let leap = Leap(guarded.runtime.as_ref());
+    let (sig, params) = name_params(&function.sig);
+    let returned = Returned::of(&function.sig, leap);
+    let site = site(guarded, leap);
+    let judge = judge(&guarded.verdict, leap);
+    let blocked = match &guarded.fallback {
+        Some(path) => call_fallback(path, &function.sig, &params, &returned, leap),
+        None => from_blocked(&returned, leap),
+    };
+    let rebind = rebind(&function.sig, &params);
+    let (ty, body) = (&returned.ty, body(&function.body));
+    let passed = match sig.asyncness {
+        Some(_) => quote_spanned! {ours()=>
+            #leap::run_async(
+                entry,
+                async move {
+                    // Never runs: it tells the block its type, without which `Box<dyn Trait>` would not coerce.
+                    if false {
+                        return #leap::never::<#ty>();
+                    }
+                    #rebind
+                    #body
+                },
+                #judge,
+            )
+            .await
+        },
+        None => quote_spanned! {ours()=> #leap::run(entry, move || -> #ty { #rebind #body }, #judge) },
+    };
+    let block = quote_spanned! {ours()=>
+        let entry = #site;
+        match entry {
+            #leap::Ok(entry) => #passed,
+            #blocked
+        }
+    };
+    // Dead code is reported only where the braces have the span of the body.
+    let block = braced(block, function.body.span());
+    let (attrs, vis, defaultness) = (&function.attrs, &function.vis, &function.defaultness);
+    quote! { #(#attrs)* #vis #defaultness #sig #block }
+}
+
+fn braced(tokens: TokenStream, span: Span) -> Group {
+    let mut group = Group::new(Delimiter::Brace, tokens);
+    group.set_span(span);
+    group
+}
+
+/// The body, in braces of the user's edition, which decides when the temporaries of its last expression are dropped.
+/// The semicolon keeps the compiler from calling the braces around a body of one expression unnecessary.
+fn body(body: &Group) -> Group {
+    let mut tokens = quote_spanned! {ours()=> ;};
+    tokens.extend(body.stream());
+    braced(tokens, body.span())
+}
+
+/// Where an expansion finds what it calls: `::leap_runtime::__private`.
+#[derive(Clone, Copy)]
+struct Leap<'a>(Option<&'a Path>);
+
+impl Leap<'_> {
+    /// The same path, blamed on the tokens at `span`.
+    fn at(self, span: Span) -> TokenStream {
+        let Some(path) = self.0 else {
+            return quote_spanned! {span=> ::leap_runtime::__private};
+        };
+        let moved = path.to_token_stream().into_iter().map(|mut token| {
+            token.set_span(token.span().located_at(span));
+            token
+        });
+        let path: TokenStream = moved.collect();
+        quote_spanned! {span=> #path::__private}
+    }
+}
+
+impl ToTokens for Leap<'_> {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self.0 {
+            Some(path) => tokens.extend(quote_spanned! {ours()=> #path::__private}),
+            None => tokens.extend(self.at(ours())),
+        }
+    }
+}
+
+/// The call site and the question whether this call may pass. The names of items are not hygienic, so they stand in
+/// a block of their own, which the body does not see.
+fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
+    let rules = guarded.rules.iter().map(|rule| build(rule, guarded, leap));
+    let resource = match &guarded.resource {
+        None => quote_spanned! {ours()=> #leap::None},
+        Some(Value { known: Some(name), expr }) => {
+            let mut name = Literal::string(name);
+            name.set_span(expr.span());
+            quote_spanned! {ours()=> #leap::Some(#name)}
+        }
+        Some(Value { known: None, expr }) => {
+            let leap_at = leap.at(expr.span());
+            let name = quote_spanned! {expr.span()=> #leap_at::name(#expr)};
+            quote_spanned! {ours()=> #leap::Some(#name)}
+        }
+    };
+    let permits = match &guarded.permits {
+        None => quote_spanned! {ours()=> 1},
+        Some(permits @ Value { known: Some(_), .. }) => whole(permits),
+        Some(Value { known: None, expr }) => {
+            let leap_at = leap.at(expr.span());
+            quote_spanned! {expr.span()=> const { #leap_at::permits(#expr) }}
+        }
+    };
+    let enter = match guarded.function.sig.asyncness {
+        Some(_) => quote_spanned! {ours()=> __SITE.enter_async(#permits).await},
+        None => quote_spanned! {ours()=> __SITE.enter(#permits)},
+    };
+    quote_spanned! {ours()=>
+        {
+            const __RULES: &[#leap::Rule] = &[#(#rules),*];
+            fn __here() -> &'static str {
+                #leap::path_of(#leap::type_name_of_val(&__here))
+            }
+            static __SITE: #leap::CallSite = #leap::CallSite::new(#resource, __here, __RULES);
+            #enter
+        }
+    }
+}
+
+/// A rule made by one of the runtime's `const fn`s. What is wrong with an expression is found by them, so the call
+/// stands where the value is.
+fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
+    let mode = Ident::new(guarded.mode.as_ref().map_or("Enforce", |mode| mode.0), ours());
+    let mode = quote_spanned! {ours()=> #leap::Mode::#mode};
+    let call = |function: &str, at: Span, arguments: TokenStream| {
+        let (leap, function) = (leap.at(at), Ident::new(function, at));
+        quote_spanned! {at=> #leap::#function(#arguments)}
+    };
+    match rule {
+        Rule::Flow(Flow { limit, per_ms, precision, buckets }) => {
+            let per_ms = per_ms.as_ref().map_or_else(|| quote_spanned! {ours()=> 1_000}, whole);
+            let precision = precision.as_ref().map(|precision| {
+                let precision = Ident::new(precision.0, ours());
+                quote_spanned! {ours()=> #leap::Precision::#precision}
+            });
+            let precision = option(precision, leap);
+            let buckets = option(buckets.as_ref().map(whole), leap);
+            let at = limit.expr.span();
+            let limit = float(limit);
+            call("flow", at, quote_spanned! {ours()=> #limit, #per_ms, #precision, #buckets, #mode})
+        }
+        Rule::Isolation { max } => {
+            let at = max.expr.span();
+            let max = whole(max);
+            call("isolation", at, quote_spanned! {ours()=> #max, #mode})
+        }
+        Rule::SlowRatio { slow_rt_ms, ratio } => {
+            let at = ratio.as_ref().map_or(slow_rt_ms.expr.span(), |ratio| ratio.expr.span());
+            let slow_rt_ms = whole(slow_rt_ms);
+            let ratio = ratio.as_ref().map_or_else(|| quote_spanned! {ours()=> 1.0}, float);
+            let words = words(&guarded.breakers, &mode, leap);
+            call("slow_ratio", at, quote_spanned! {ours()=> #slow_rt_ms, #ratio, #words})
+        }
+        Rule::ErrorRatio { ratio } => {
+            let at = ratio.expr.span();
+            let ratio = float(ratio);
+            let words = words(&guarded.breakers, &mode, leap);
+            call("error_ratio", at, quote_spanned! {ours()=> #ratio, #words})
+        }
+        Rule::ErrorCount { count } => {
+            let at = count.expr.span();
+            let count = whole(count);
+            let words = words(&guarded.breakers, &mode, leap);
+            call("error_count", at, quote_spanned! {ours()=> #count, #words})
+        }
+    }
+}
+
+fn words(words: &BreakerWords, mode: &TokenStream, leap: Leap<'_>) -> TokenStream {
+    let min_calls = option(words.min_calls.as_ref().map(whole), leap);
+    let window_ms = option(words.window_ms.as_ref().map(whole), leap);
+    let open_ms = option(words.open_ms.as_ref().map(whole), leap);
+    let probes = option(words.probes.as_ref().map(whole), leap);
+    quote_spanned! {ours()=>
+        #leap::BreakerWords {
+            min_calls: #min_calls,
+            window_ms: #window_ms,
+            open_ms: #open_ms,
+            probes: #probes,
+            mode: #mode,
+        }
+    }
+}
+
+fn option(value: Option<TokenStream>, leap: Leap<'_>) -> TokenStream {
+    match value {
+        Some(value) => quote_spanned! {ours()=> #leap::Some(#value)},
+        None => quote_spanned! {ours()=> #leap::None},
+    }
+}
+
+/// A whole number: as the literal that it was, less its suffix, or as the expression that it is.
+fn whole<N: Copy + Into<u64>>(value: &Value<N>) -> TokenStream {
+    match value.known {
+        Some(number) => literal(Literal::u64_unsuffixed(number.into()), value.expr.span()),
+        None => value.expr.to_token_stream(),
+    }
+}
+
+/// A number of any type as a float.
+fn float(value: &Value<f64>) -> TokenStream {
+    match (value.known, &value.expr) {
+        (Some(number), expr) => literal(Literal::f64_suffixed(number), expr.span()),
+        (None, expr) => quote_spanned! {ours()=> (#expr) as f64},
+    }
+}
+
+fn literal(mut literal: Literal, span: Span) -> TokenStream {
+    literal.set_span(span);
+    TokenTree::from(literal).into()
+}
+
+/// How the value that the body returned is judged: `ignore`, then `ok_if`, then `err_if`, then whether it is an `Err`.
+/// That is found by type, so an alias of `Result` is no secret.
+fn judge(verdict: &Verdict, leap: Leap<'_>) -> TokenStream {
+    let ignored = verdict.ignore.as_ref().map(|pattern| {
+        let span = pattern.span();
+        let (leap_at, returned) = (leap.at(span), Ident::new("__returned", span));
+        let error = quote_spanned! {span=> #leap_at::error_of(#returned)};
+        quote_spanned! {ours()=>
+            let #returned = returned;
+            if let #leap::Some(error) = #error {
+                match error {
+                    #pattern => return #leap::Outcome::Ignored,
+                    _ => {}
+                }
+            }
+        }
+    });
+    let told = [(&verdict.ok_if, "Success"), (&verdict.err_if, "Exception")];
+    let told = told.into_iter().filter_map(|(predicate, outcome)| {
+        let (predicate, outcome) = (predicate.as_ref()?, Ident::new(outcome, ours()));
+        Some(quote_spanned! {ours()=>
+            if #leap::holds(returned, #predicate) {
+                return #leap::Outcome::#outcome;
+            }
+        })
+    });
+    quote_spanned! {ours()=>
+        |returned| {
+            use #leap::{ViaAny as _, ViaResult as _};
+            #ignored
+            #(#told)*
+            (&#leap::Judged(returned)).leap_outcome()
+        }
+    }
+}
+
+/// What a function returns.
+struct Returned {
+    /// The type as it may be written inside the function.
+    ty: Type,
+    /// Where to say that the type will not do.
+    span: Span,
+}
+
+impl Returned {
+    fn of(sig: &Signature, leap: Leap<'_>) -> Self {
+        match &sig.output {
+            ReturnType::Default => Self { ty: parse_quote_spanned! {ours()=> ()}, span: sig.ident.span() },
+            ReturnType::Type(_, ty) => {
+                let span = ty.span();
+                let ty = match &**ty {
+                    // As a type argument `!` is not stable; its alias is.
+                    Type::Never(_) => {
+                        let leap = leap.at(span);
+                        parse_quote_spanned! {span=> #leap::Never}
+                    }
+                    ty => without_opaque_types(ty),
+                };
+                Self { ty, span }
+            }
+        }
+    }
+}
+
+/// `ty` with `_` for each `impl Trait`, which may only be written in a signature.
+fn without_opaque_types(ty: &Type) -> Type {
+    fn in_type(ty: &mut Type) {
+        match ty {
+            Type::ImplTrait(opaque) => *ty = parse_quote_spanned! {opaque.impl_token.span=> _},
+            Type::Array(ty) => in_type(&mut ty.elem),
+            Type::Group(ty) => in_type(&mut ty.elem),
+            Type::Paren(ty) => in_type(&mut ty.elem),
+            Type::Ptr(ty) => in_type(&mut ty.elem),
+            Type::Reference(ty) => in_type(&mut ty.elem),
+            Type::Slice(ty) => in_type(&mut ty.elem),
+            Type::Tuple(ty) => ty.elems.iter_mut().for_each(in_type),
+            Type::Path(ty) => in_path(&mut ty.path),
+            Type::TraitObject(ty) => ty.bounds.iter_mut().for_each(|bound| {
+                if let TypeParamBound::Trait(bound) = bound {
+                    in_path(&mut bound.path);
+                }
+            }),
+            _ => {}
+        }
+    }
+    fn in_path(path: &mut Path) {
+        for segment in &mut path.segments {
+            if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+                for argument in &mut arguments.args {
+                    match argument {
+                        GenericArgument::Type(ty) => in_type(ty),
+                        GenericArgument::AssocType(assoc) => in_type(&mut assoc.ty),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    let mut ty = ty.clone();
+    in_type(&mut ty);
+    ty
+}
+
+/// A parameter: the name that it has in the signature, and the pattern that the body takes it by.
+struct Param<'a> {
+    attrs: &'a [Attribute],
+    name: Ident,
+    pat: &'a Pat,
+}
+
+/// The signature with a name for each parameter, and the patterns that stood there.
+fn name_params(sig: &Signature) -> (Signature, Vec<Param<'_>>) {
+    let typed = sig.inputs.iter().enumerate().filter_map(|(index, input)| match input {
+        FnArg::Receiver(_) => None,
+        FnArg::Typed(PatType { attrs, pat, .. }) => Some((index, attrs, &**pat)),
+    });
+    let mut named = sig.clone();
+    let mut params = Vec::new();
+    for (index, attrs, pat) in typed {
+        let name = match pat {
+            // A plain name stays: documentation shows it.
+            Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
+            _ => Ident::new(&format!("__arg{index}"), ours()),
+        };
+        if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
+            *typed.pat = parse_quote_spanned! {name.span()=> #name};
+        }
+        params.push(Param { attrs, name, pat });
+    }
+    (named, params)
+}
+
+/// Binds all arguments again where the body is, one after the other: so they are dropped when and in the order in
+/// which those of the plain function are.
+fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
+    let receiver = sig.receiver().filter(|receiver| !matches!(receiver.kind, ReceiverKind::Reference(..)));
+    let receiver = receiver.map(|receiver| {
+        // All of `self` goes where the body goes, even if the body names one field.
+        let this = &receiver.self_token;
+        quote_spanned! {ours()=> let _ = &#this;}
+    });
+    let params = params.iter().map(|Param { attrs, name, pat }| match pat {
+        Pat::Ident(plain) if plain.ident == *name => quote_spanned! {ours()=> #(#attrs)* let #pat = #name;},
+        Pat::Wild(_) => quote_spanned! {ours()=> #(#attrs)* let #name = #name;},
+        _ => {
+            let mutability = has_ref_mut(pat.to_token_stream()).then(|| quote_spanned! {ours()=> mut});
+            quote_spanned! {ours()=>
+                #(#attrs)* let #mutability #name = #name;
+                #(#attrs)* let #pat = #name;
+            }
+        }
+    });
+    quote! { #receiver #(#params)* }
+}
+
+/// Whether a pattern borrows what it takes apart mutably.
+fn has_ref_mut(pattern: TokenStream) -> bool {
+    let mut after_ref = false;
+    pattern.into_iter().any(|token| {
+        let found = match &token {
+            TokenTree::Group(group) => has_ref_mut(group.stream()),
+            TokenTree::Ident(name) => after_ref && name == "mut",
+            _ => false,
+        };
+        after_ref = matches!(&token, TokenTree::Ident(name) if name == "ref");
+        found
+    })
+}
+
+/// The arm in which the return type itself says that the call was blocked.
+fn from_blocked(returned: &Returned, leap: Leap<'_>) -> TokenStream {
+    // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
+    let (leap_at, blocked) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
+    let value = quote_spanned! {returned.span=> #leap_at::FromBlocked::from_blocked(#blocked)};
+    quote_spanned! {ours()=> #leap::Err(#blocked) => #value, }
+}
+
+/// The arm in which the fallback answers, given all arguments as the caller passed them.
+fn call_fallback(
+    path: &ExprPath,
+    sig: &Signature,
+    params: &[Param<'_>],
+    returned: &Returned,
+    leap: Leap<'_>,
+) -> TokenStream {
+    let span = path.span();
+    let receiver = sig.receiver().map(|receiver| receiver.self_token.span);
+    let receiver = receiver.map(|this| Ident::new("self", this.located_at(span)));
+    let arguments = params.iter().map(|param| {
+        let mut name = param.name.clone();
+        name.set_span(name.span().located_at(span));
+        name
+    });
+    let arguments = receiver.into_iter().chain(arguments);
+    let blocked = Ident::new("__blocked", span);
+    let call = quote_spanned! {span=> #path(#(#arguments,)* #blocked)};
+    if sig.asyncness.is_none() {
+        return quote_spanned! {ours()=> #leap::Err(#blocked) => #call, };
+    }
+    // The fallback of an async function may be async or not; its type tells.
+    let (ty, answer, way) = (&returned.ty, Ident::new("__answer", span), Ident::new("__way", span));
+    let settled = quote_spanned! {span=> #way.settle(#answer)};
+    quote_spanned! {ours()=>
+        #leap::Err(#blocked) => {
+            use #leap::{ViaFuture as _, ViaValue as _};
+            let #answer = #call;
+            let #way = (&#leap::Answer::<_, #ty>::new(&#answer)).leap_way();
+            #settled.await
+        }
+    }
+}

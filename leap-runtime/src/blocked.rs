@@ -1,0 +1,261 @@
+//! Why a call was turned away, and how a function says so.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::rule::{BreakerState, RuleId, RuleKind};
+
+/// The name of a resource, shared without touching a reference count where it lives for ever.
+#[derive(Clone)]
+pub(crate) enum Name {
+    Static(&'static str),
+    Shared(Arc<str>),
+}
+
+impl Name {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Static(name) => name,
+            Self::Shared(name) => name,
+        }
+    }
+}
+
+/// What kind of rule turned a call away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A limit on permits per interval.
+    Flow,
+    /// A limit on calls in flight.
+    Isolation,
+    /// A circuit breaker.
+    Breaker,
+}
+
+impl Cause {
+    /// Every cause, in the order in which statistics list them.
+    pub const ALL: [Self; 3] = [Self::Flow, Self::Isolation, Self::Breaker];
+
+    /// The cause in one word: `flow`, `isolation`, `breaker`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flow => "flow",
+            Self::Isolation => "isolation",
+            Self::Breaker => "breaker",
+        }
+    }
+}
+
+impl From<RuleKind> for Cause {
+    fn from(kind: RuleKind) -> Self {
+        match kind {
+            RuleKind::Flow => Self::Flow,
+            RuleKind::Isolation => Self::Isolation,
+            RuleKind::SlowRatio | RuleKind::ErrorRatio | RuleKind::ErrorCount => Self::Breaker,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What the rule that said no had before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reason {
+    /// `fits` tells whether as many permits can ever pass at once.
+    Flow { limit: f64, interval: Duration, fits: bool },
+    Isolation { limit: u32, in_flight: u32 },
+    Breaker { state: BreakerState },
+}
+
+/// The answer of a check that says no: everything about a block but the resource's name and what was asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) rule: RuleId,
+    pub(crate) reason: Reason,
+    /// The moment from which a call would have another chance, where it is known.
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// A call that was turned away: by which rule, why, and when to come back.
+///
+/// It is made without allocating and formats only when printed.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use leap_runtime::{Behavior, Cause, FlowRule, ManualClock, Registry, RuleSet};
+///
+/// let registry = Registry::builder().clock(ManualClock::new()).build();
+/// registry.load(RuleSet::new().flow("orders.create", FlowRule::new(1.0, Behavior::Reject)?))?;
+/// let first = registry.enter("orders.create")?;
+///
+/// let blocked = registry.enter("orders.create").unwrap_err();
+/// assert_eq!(blocked.cause(), Cause::Flow);
+/// assert_eq!(blocked.retry_after(), Some(Duration::from_secs(1)));
+/// assert_eq!(
+///     blocked.to_string(),
+///     "`orders.create` is blocked: its limit of 1 per 1s is reached; retry after 1s"
+/// );
+/// # drop(first); Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "a blocked call should be answered"]
+pub struct Blocked {
+    resource: Name,
+    rule: RuleId,
+    reason: Reason,
+    asked: u32,
+    at: Timestamp,
+    retry_after: Option<Duration>,
+}
+
+impl Blocked {
+    pub(crate) fn new(resource: Name, asked: u32, refusal: &Refusal, now: Timestamp) -> Self {
+        let retry_after = refusal.until.map(|until| until.since(now));
+        Self { resource, rule: refusal.rule, reason: refusal.reason, asked, at: now, retry_after }
+    }
+
+    /// The resource whose rule said no.
+    pub fn resource(&self) -> &str {
+        self.resource.as_str()
+    }
+
+    /// The kind of rule that said no.
+    pub fn cause(&self) -> Cause {
+        self.rule.kind().into()
+    }
+
+    /// The rule that said no: the first, where several did.
+    pub fn rule(&self) -> RuleId {
+        self.rule
+    }
+
+    /// How long to wait until a call has another chance, as far as this resource's own past tells.
+    ///
+    /// None where waiting does not help (more permits were asked for than can ever pass) or where it depends on
+    /// calls that are running (isolation, probes).
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// When it was blocked, by the registry's clock.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The permits that the call asked for.
+    pub fn permits(&self) -> u32 {
+        self.asked
+    }
+
+    /// What the rule allows: permits per interval, or permits in flight. None for a breaker.
+    pub fn limit(&self) -> Option<f64> {
+        match self.reason {
+            Reason::Flow { limit, .. } => Some(limit),
+            Reason::Isolation { limit, .. } => Some(limit.into()),
+            Reason::Breaker { .. } => None,
+        }
+    }
+
+    /// What the rule saw when it said no: permits in flight (isolation), or permits of the window that were taken,
+    /// at least (flow). None for a breaker.
+    pub fn observed(&self) -> Option<u64> {
+        match self.reason {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limits are at most 2³¹ − 1 here")]
+            Reason::Flow { limit, .. } => Some((limit as u64 + 1).saturating_sub(self.asked.into())),
+            Reason::Isolation { in_flight, .. } => Some(in_flight.into()),
+            Reason::Breaker { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is blocked: ", self.resource())?;
+        match self.reason {
+            Reason::Flow { limit: 0.0, .. } => f.write_str("its limit is 0"),
+            Reason::Flow { limit, interval, fits: true } => write!(f, "its limit of {limit} per {interval:?} is reached"),
+            Reason::Flow { limit, interval, fits: false } => {
+                write!(f, "{} permits at once can never fit its limit of {limit} per {interval:?}", self.asked)
+            }
+            Reason::Isolation { limit, in_flight } => write!(f, "{in_flight} of at most {limit} calls are in flight"),
+            Reason::Breaker { state: BreakerState::HalfOpen } => {
+                f.write_str("its circuit breaker is half-open and all probes are out")
+            }
+            Reason::Breaker { .. } => f.write_str("its circuit breaker is open"),
+        }?;
+        match self.retry_after {
+            Some(time) => write!(f, "; retry after {time:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocked")
+            .field("resource", &self.resource())
+            .field("rule", &self.rule)
+            .field("reason", &self.reason)
+            .field("permits", &self.asked)
+            .field("retry_after", &self.retry_after)
+            .finish()
+    }
+}
+
+impl Error for Blocked {}
+
+/// A return type that can say that a call was blocked.
+///
+/// `Result<T, E>` can where `E: From<Blocked>`. Functions that return anything else are given a `fallback`, or
+/// implement this for their own type.
+///
+/// # Examples
+///
+/// ```
+/// use leap_runtime::{Blocked, FromBlocked};
+///
+/// enum Reply { Done, TooBusy }
+///
+/// impl FromBlocked for Reply {
+///     fn from_blocked(_: Blocked) -> Self {
+///         Self::TooBusy
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say that a call was blocked",
+    label = "a blocked call has to return something of this type",
+    note = "return a `Result<_, E>` where `E: From<Blocked>`: add `impl From<leap_runtime::Blocked> for E`",
+    note = "or name a function to call instead: `#[guarded(.., fallback = path)]`",
+    note = "or implement `leap_runtime::FromBlocked` for the return type"
+)]
+pub trait FromBlocked {
+    /// What a blocked call returns.
+    fn from_blocked(blocked: Blocked) -> Self;
+}
+
+impl<T, E: From<Blocked>> FromBlocked for Result<T, E> {
+    fn from_blocked(blocked: Blocked) -> Self {
+        Err(E::from(blocked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_small_enough_to_return_by_value() {
+        assert!(size_of::<Blocked>() <= 120, "{}", size_of::<Blocked>());
+    }
+}

@@ -1,0 +1,106 @@
+//! What a breaker judges by: calls and bad calls of the last window.
+
+use crate::clock::Timestamp;
+use crate::rule::{BreakerRule, Strategy};
+use crate::sync::{AtomicU64, Ordering};
+use crate::window::Snapshots;
+
+/// Calls and bad calls of one window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) calls: u32,
+    pub(crate) bad: u32,
+}
+
+impl Sample {
+    /// Whether a closed breaker opens on this. As in Sentinel: *more than* the ratio or count, and a ratio of 1 when
+    /// it is reached, because nothing is more than all calls.
+    pub(super) fn trips(self, rule: &BreakerRule) -> bool {
+        if self.bad == 0 || self.calls < rule.min_calls() {
+            return false;
+        }
+        match rule.strategy() {
+            Strategy::SlowRatio { ratio, .. } | Strategy::ErrorRatio { ratio } => {
+                let share = f64::from(self.bad) / f64::from(self.calls);
+                share > ratio || self.bad == self.calls && ratio >= 1.0
+            }
+            Strategy::ErrorCount { count } => self.bad > count,
+        }
+    }
+}
+
+/// Totals of completed calls, and what they were when each bucket opened.
+///
+/// Both totals are one word, `calls 32 | bad 32`: one `fetch_add` counts a call, and no reader sees a bad call
+/// without the call. Two words are subtracted as 64-bit numbers and then split, so that a carry out of `bad` cancels.
+#[derive(Debug)]
+pub(super) struct Tally {
+    totals: AtomicU64,
+    ring: Snapshots<AtomicU64>,
+    /// The totals when the breaker last closed: what came before plays no part any more.
+    floor: AtomicU64,
+    /// The tick of that moment plus one; 0 before the first. The floor counts while this tick is in the window.
+    floor_tick: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn new(rule: &BreakerRule, now: Timestamp) -> Self {
+        let bucket = rule.window() / rule.n_buckets();
+        Self {
+            totals: AtomicU64::new(0),
+            // The totals are 0 when anybody may count, and so are the bases.
+            ring: Snapshots::new(rule.n_buckets(), bucket, now, || AtomicU64::new(0), |_| {}),
+            floor: AtomicU64::new(0),
+            floor_tick: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a completed call and tells what the window holds with it.
+    ///
+    /// Whoever finds the ring turning waits for the turn (a handful of stores), so that each call is counted in the
+    /// bucket it ended in, and no verdict is skipped.
+    pub(super) fn add(&self, bad: bool, now: Timestamp) -> Sample {
+        self.turn(now);
+        let one = 1 << 32 | u64::from(bad);
+        // Relaxed: the totals are one word, and of several calls that end together the last one to add sees them all.
+        self.totals.fetch_add(one, Ordering::Relaxed);
+        self.window(now)
+    }
+
+    /// What the window holds at `now`.
+    pub(super) fn sample(&self, now: Timestamp) -> Sample {
+        self.turn(now);
+        self.window(now)
+    }
+
+    /// Lets nothing before `now` play a part. To be called before the breaker's word says closed.
+    pub(super) fn forget(&self, now: Timestamp) {
+        self.turn(now);
+        // Relaxed: the word's release publishes both.
+        self.floor.store(self.totals.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.floor_tick.store(self.ring.tick(now) + 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn turn(&self, now: Timestamp) {
+        if self.ring.is_due(now) {
+            self.ring.turn_or_wait(now, |base| base.store(self.totals.load(Ordering::Relaxed), Ordering::Relaxed));
+        }
+    }
+
+    /// The calls since the oldest bucket in the window opened, or since the breaker closed if that was later.
+    fn window(&self, now: Timestamp) -> Sample {
+        let (first, base, totals) = self.ring.read(now, |view| {
+            let base = view.oldest().map(|base| base.load(Ordering::Relaxed));
+            let totals = self.totals.load(Ordering::Acquire);
+            (view.first(), base.unwrap_or(totals), totals)
+        });
+        let closed_inside = self.floor_tick.load(Ordering::Relaxed) > first;
+        let base = if closed_inside { self.floor.load(Ordering::Relaxed) } else { base };
+        let inside = totals.wrapping_sub(base);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of the word")]
+        let (calls, bad) = ((inside >> 32) as u32, inside as u32);
+        // A breaker that closes meanwhile stores a floor above `totals`: then nothing has happened since.
+        if calls > u32::MAX / 2 { Sample::default() } else { Sample { calls, bad } }
+    }
+}

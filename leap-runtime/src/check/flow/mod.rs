@@ -1,0 +1,3 @@
+//! Flow rules at work.
+
+pub(crate) mod windows;

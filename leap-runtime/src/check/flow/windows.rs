@@ -1,0 +1,273 @@
+//! Admission: every window rule of a resource is asked of one value of `passed`, and one compare-exchange lets the
+//! call through all of them or none.
+//!
+//! `passed` only grows. A rule in the log asks whether the permits that would leave its window are an interval old; a
+//! rule in a ring whether `passed + n − base ≤ limit`. When all agree, `passed → passed + n` *is* the admission: had
+//! anybody else been let through meanwhile, the exchange would fail and everything is asked again. So no two calls
+//! can take the same room, and nothing has to be given back.
+//!
+//! Bases never decrease, so what was true of a window when the exchange succeeded stays true of every later window
+//! that contains it. The base may be read after `passed`: it is then compared with a `passed` that is no longer
+//! current if it is newer, and the exchange fails. Times in the log are written after the exchange; whoever meets a
+//! number that is not written yet writes it (see `window/pass_log.rs`).
+
+use std::sync::Arc;
+
+use crate::blocked::{Reason, Refusal};
+use crate::clock::Timestamp;
+use crate::rule::{FlowRule, Precision, RuleId};
+use crate::sync::{AtomicU64, Ordering};
+use crate::window::{Answer, PassLog, Ring};
+
+/// The largest count of a window: more would not be told apart from less in 32 bits.
+pub(crate) const WINDOW_MAX: u64 = Ring::MAX_COUNT;
+
+/// The window rules of a resource, and what they remember of `passed`.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    limits: Box<[Limit]>,
+    /// Written by whoever moves `passed`, while it stands.
+    log: Option<Arc<PassLog>>,
+}
+
+#[derive(Debug)]
+struct Limit {
+    id: RuleId,
+    rule: FlowRule,
+    permits: u64,
+    interval_ns: u64,
+    memory: Memory,
+}
+
+/// Where a rule finds what passed before.
+#[derive(Debug)]
+enum Memory {
+    Log,
+    Ring { ring: Arc<Ring>, strict: bool },
+}
+
+impl Windows {
+    /// The windows of `rules`, going on from `previous`: the log and rings of the same shape are kept. Rules that are
+    /// no limit are left out.
+    ///
+    /// While calls go on by the previous windows, [`catch_up`](Self::catch_up) is to be called once these are
+    /// published.
+    pub(crate) fn new(rules: Vec<(RuleId, FlowRule)>, previous: &Self, total: &AtomicU64, now: Timestamp) -> Self {
+        let limited = || rules.iter().filter_map(|(id, rule)| Some((*id, *rule, rule.permits()?)));
+        let longest = limited()
+            .filter(|(_, rule, _)| rule.precision() == Precision::Exact)
+            .map(|(_, _, permits)| permits)
+            .max();
+        let log = longest.map(|longest| previous.log_of(longest.max(1), total, now));
+        let mut rings = previous.rings();
+        let limits = limited()
+            .map(|(id, rule, permits)| {
+                let memory = match rule.precision() {
+                    Precision::Exact => Memory::Log,
+                    precision => Memory::Ring {
+                        ring: ring_of(&mut rings, &rule, total, now),
+                        strict: precision == Precision::Strict,
+                    },
+                };
+                let interval_ns = u64::try_from(rule.interval().as_nanos()).expect("an interval is at most a year");
+                Limit { id, rule, permits, interval_ns, memory }
+            })
+            .collect();
+        Self { limits, log }
+    }
+
+    fn log_of(&self, longest: u64, total: &AtomicU64, now: Timestamp) -> Arc<PassLog> {
+        match &self.log {
+            Some(log) if log.len() >= longest && !log.is_worn_out(now) => Arc::clone(log),
+            Some(log) => Arc::new(log.successor(longest, total.load(Ordering::Acquire), now)),
+            None => Arc::new(PassLog::new(longest, total.load(Ordering::Acquire), now)),
+        }
+    }
+
+    fn rings(&self) -> Vec<(FlowRule, Arc<Ring>)> {
+        let ring = |limit: &Limit| match &limit.memory {
+            Memory::Ring { ring, .. } => Some((limit.rule, Arc::clone(ring))),
+            Memory::Log => None,
+        };
+        self.limits.iter().filter_map(ring).collect()
+    }
+
+    /// Writes what calls that went by the previous windows left unwritten in the log.
+    pub(crate) fn catch_up(&self, total: &AtomicU64, reading: impl Fn() -> Timestamp) {
+        if let Some(log) = &self.log {
+            log.fill(total, reading);
+        }
+    }
+
+    /// Whether these windows have to be built anew because their log is too old to count on.
+    #[cold]
+    pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_worn_out(now))
+    }
+
+    /// Lets `n` permits through if every window has room, and returns `passed` as this call left it.
+    #[inline]
+    pub(crate) fn admit(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<u64, Refusal> {
+        if self.limits.is_empty() {
+            // Relaxed: nobody decides on it here.
+            return Ok(total.fetch_add(n, Ordering::Relaxed) + n);
+        }
+        // Acquire: the bases and times that go with this value must be seen with it.
+        let mut passed = total.load(Ordering::Acquire);
+        loop {
+            match self.ask_all(total, passed, n, now, &reading) {
+                Answer::Fits => {}
+                Answer::Stale => {
+                    passed = total.load(Ordering::Acquire);
+                    continue;
+                }
+                Answer::Full { .. } | Answer::Never => return Err(self.refusal(total, n, now, &reading)),
+            }
+            // AcqRel: releases the ticks this call opened before it counts in them; acquires what goes with the
+            // value found when it lost.
+            match total.compare_exchange(passed, passed + n, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(found) => passed = found,
+            }
+        }
+        if let Some(log) = &self.log {
+            log.record(total, passed, n, now);
+        }
+        Ok(passed + n)
+    }
+
+    /// What a call of `n` permits would be told; takes nothing.
+    pub(crate) fn peek(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal> {
+        loop {
+            match self.ask_all(total, total.load(Ordering::Acquire), n, now, &reading) {
+                Answer::Fits => return Ok(()),
+                Answer::Stale => {}
+                Answer::Full { .. } | Answer::Never => return Err(self.refusal(total, n, now, &reading)),
+            }
+        }
+    }
+
+    /// The first answer that is not `Fits`, if there is one.
+    #[inline]
+    fn ask_all(
+        &self,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Answer {
+        for limit in &self.limits {
+            match self.ask(limit, total, passed, n, now, reading) {
+                Answer::Fits => {}
+                other => return other,
+            }
+        }
+        Answer::Fits
+    }
+
+    #[inline]
+    fn ask(
+        &self,
+        limit: &Limit,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Answer {
+        match (&limit.memory, &self.log) {
+            (Memory::Ring { ring, strict }, _) => ring.ask(total, passed, n, limit.permits, *strict, now),
+            (Memory::Log, Some(log)) => log.ask(total, passed, n, limit.permits, limit.interval_ns, now, reading),
+            (Memory::Log, None) => unreachable!("a log stands while a rule asks it"),
+        }
+    }
+
+    /// The first rule that refuses, and the latest moment at which one of them lets go.
+    ///
+    /// Asks again: between the refusal and this the room may have come, and then the first rule is named with the
+    /// present moment.
+    #[cold]
+    fn refusal(&self, total: &AtomicU64, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Refusal {
+        let mut refused: Option<(&Limit, bool)> = None;
+        let mut until = Some(now);
+        for limit in &self.limits {
+            let answer = loop {
+                match self.ask(limit, total, total.load(Ordering::Acquire), n, now, reading) {
+                    Answer::Stale => {}
+                    answer => break answer,
+                }
+            };
+            match answer {
+                Answer::Full { until: moment } => {
+                    refused.get_or_insert((limit, true));
+                    until = until.map(|latest| latest.max(moment));
+                }
+                Answer::Never => {
+                    refused.get_or_insert((limit, false));
+                    until = None;
+                }
+                Answer::Fits | Answer::Stale => {}
+            }
+        }
+        let (limit, fits) = refused.unwrap_or((&self.limits[0], true));
+        let reason = Reason::Flow { limit: limit.rule.limit(), interval: limit.rule.interval(), fits };
+        Refusal { rule: limit.id, reason, until }
+    }
+
+    /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
+    /// how many; `room` is what the caller's own windows leave.
+    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, room: u64, clock: impl Fn() -> Timestamp) -> u64 {
+        let now = clock();
+        let mut added = 0;
+        while added < n {
+            let passed = total.load(Ordering::Acquire);
+            let room = self.limits.iter().try_fold(room - added, |room, limit| match &limit.memory {
+                Memory::Ring { ring, .. } => ring.room(total, passed, now).map(|left| left.min(room)),
+                Memory::Log => Some(room),
+            });
+            let Some(room) = room else { continue };
+            // The log tells laps apart by 16 bits: fewer than 2¹⁵ of them at once.
+            let step = (n - added).min(room).min(self.log.as_ref().map_or(u64::MAX, |log| log.len() << 14));
+            if step == 0 {
+                break;
+            }
+            // AcqRel: as an admission.
+            if total.compare_exchange(passed, passed + step, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                if let Some(log) = &self.log {
+                    // Read after the exchange: an older reading would make the permits look older than they are.
+                    log.record(total, passed, step, clock());
+                }
+                added += step;
+            }
+        }
+        added
+    }
+}
+
+/// A ring of the rule's shape: one that is there already, or a new one.
+fn ring_of(rings: &mut Vec<(FlowRule, Arc<Ring>)>, rule: &FlowRule, total: &AtomicU64, now: Timestamp) -> Arc<Ring> {
+    let same = |(held, _): &&(FlowRule, Arc<Ring>)| {
+        held.interval() == rule.interval() && held.n_buckets() == rule.n_buckets()
+    };
+    if let Some((_, ring)) = rings.iter().find(same) {
+        return Arc::clone(ring);
+    }
+    let ring = Ring::new(rule.n_buckets(), rule.interval(), now, total.load(Ordering::Acquire))
+        .expect("a rule's buckets divide its interval");
+    let ring = Arc::new(ring);
+    rings.push((*rule, Arc::clone(&ring)));
+    ring
+}

@@ -1,0 +1,211 @@
+//! Checks: a resource's rules at work, compiled into one immutable plan.
+//!
+//! A call goes through a plan in a fixed order: breakers (each may take a probe slot), isolation, windows last. What
+//! an earlier check took belongs to the [`Reservation`] until the windows commit; when a later check says no,
+//! dropping it gives everything back. Nothing is ever given back to a window. A check never sleeps.
+
+pub(crate) mod breaker;
+pub(crate) mod flow;
+pub(crate) mod isolation;
+
+use self::breaker::{Breaker, Moved};
+use self::flow::windows::Windows;
+use self::isolation::Isolation;
+use crate::blocked::Refusal;
+use crate::clock::Timestamp;
+use crate::rule::{Mode, Rule, RuleId};
+use crate::sync::AtomicU64;
+
+/// What the calls of a resource are decided by, from one load of rules to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    rules: Box<[(RuleId, Rule)]>,
+    breakers: Box<[Breaker]>,
+    isolation: Option<Isolation>,
+    windows: Windows,
+}
+
+/// How a completed call is judged by the checks; a call that is not completed gets no verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completed {
+    pub(crate) rt_ns: u64,
+    pub(crate) exception: bool,
+}
+
+impl Plan {
+    /// The plan of `rules`, keeping the live state that `previous` has of the same ones.
+    pub(crate) fn new(rules: Vec<(RuleId, Rule)>, previous: &Self, passed: &AtomicU64, now: Timestamp) -> Self {
+        let (mut breakers, mut isolation, mut flow) = (vec![], vec![], vec![]);
+        for (id, rule) in rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce) {
+            match rule {
+                Rule::Flow(rule) => flow.push((*id, *rule)),
+                Rule::Isolation(rule) => isolation.push((*id, *rule)),
+                Rule::Breaker(rule) => {
+                    let standing = previous.breakers.iter().find(|breaker| breaker.id() == *id);
+                    breakers.push(Breaker::new(*id, *rule, standing, now));
+                }
+            }
+        }
+        Self {
+            breakers: breakers.into(),
+            isolation: Isolation::new(isolation, previous.isolation.as_ref()),
+            windows: Windows::new(flow, &previous.windows, passed, now),
+            rules: rules.into(),
+        }
+    }
+
+    /// The rules at work, with those that are switched off.
+    pub(crate) fn rules(&self) -> &[(RuleId, Rule)] {
+        &self.rules
+    }
+
+    pub(crate) fn breakers(&self) -> &[Breaker] {
+        &self.breakers
+    }
+
+    pub(crate) fn isolation(&self) -> Option<&Isolation> {
+        self.isolation.as_ref()
+    }
+
+    pub(crate) fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    /// Whether an entry has to tell this plan how it ended.
+    #[inline]
+    pub(crate) fn wants_the_end(&self) -> bool {
+        !self.breakers.is_empty() || self.isolation.is_some()
+    }
+
+    /// Lets a call of `n` permits through all checks, or none. Returns what the entry holds until its end, and
+    /// `passed` as this call left it; `tell` hears of transitions.
+    #[inline]
+    pub(crate) fn admit(
+        &self,
+        passed: &AtomicU64,
+        now: Timestamp,
+        n: u32,
+        reading: impl Fn() -> Timestamp,
+        mut tell: impl FnMut(RuleId, Moved),
+    ) -> Result<(Held, u64), Refusal> {
+        if !self.wants_the_end() {
+            return Ok((Held::default(), self.windows.admit(passed, now, n.into(), reading)?));
+        }
+        let mut reservation = Reservation { plan: self, held: Held::default(), n_breakers: 0, permits: 0 };
+        for breaker in &self.breakers {
+            let (generation, moved) = breaker.enter(now)?;
+            reservation.held.set(reservation.n_breakers, generation, self.breakers.len());
+            reservation.n_breakers += 1;
+            if let Some(moved) = moved {
+                tell(breaker.id(), moved);
+            }
+        }
+        if let Some(isolation) = &self.isolation {
+            isolation.take(n)?;
+            reservation.permits = n;
+        }
+        let after = self.windows.admit(passed, now, n.into(), reading)?;
+        Ok((reservation.commit(), after))
+    }
+
+    /// What a call of `n` permits would be told; takes nothing.
+    pub(crate) fn peek(
+        &self,
+        passed: &AtomicU64,
+        now: Timestamp,
+        n: u32,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal> {
+        self.breakers.iter().try_for_each(|breaker| breaker.peek(now))?;
+        self.isolation.iter().try_for_each(|isolation| isolation.peek(n))?;
+        self.windows.peek(passed, now, n.into(), reading)
+    }
+
+    /// A call of `n` permits that was let through with `held` ended; `completed` is how, if it has a verdict.
+    #[inline]
+    pub(crate) fn end(
+        &self,
+        held: &Held,
+        n: u32,
+        completed: Option<Completed>,
+        now: Timestamp,
+        mut tell: impl FnMut(RuleId, Moved),
+    ) {
+        if let Some(isolation) = &self.isolation {
+            isolation.give_back(n);
+        }
+        for (i, breaker) in self.breakers.iter().enumerate() {
+            match completed {
+                Some(Completed { rt_ns, exception }) => {
+                    if let Some(moved) = breaker.end(held.generation(i), rt_ns, exception, now) {
+                        tell(breaker.id(), moved);
+                    }
+                }
+                None => breaker.give_back(held.generation(i)),
+            }
+        }
+    }
+}
+
+/// Breakers whose generations an entry keeps in itself; more go to the heap.
+const INLINE: usize = 3;
+
+/// What an entry holds of its plan: the generation of each breaker that let it through, in the order of the plan.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    first: [u64; INLINE],
+    more: Vec<u64>,
+}
+
+impl Held {
+    #[inline]
+    fn set(&mut self, i: usize, generation: u64, n_breakers: usize) {
+        match self.first.get_mut(i) {
+            Some(slot) => *slot = generation,
+            None => self.push(generation, n_breakers),
+        }
+    }
+
+    #[cold]
+    fn push(&mut self, generation: u64, n_breakers: usize) {
+        self.more.reserve_exact(n_breakers - INLINE - self.more.len());
+        self.more.push(generation);
+    }
+
+    #[inline]
+    fn generation(&self, i: usize) -> u64 {
+        self.first.get(i).copied().unwrap_or_else(|| self.more[i - INLINE])
+    }
+}
+
+/// What a call under decision has taken so far. Dropping it gives that back.
+struct Reservation<'a> {
+    plan: &'a Plan,
+    held: Held,
+    n_breakers: usize,
+    permits: u32,
+}
+
+impl Reservation<'_> {
+    /// All checks agreed: what was taken belongs to the entry.
+    #[inline]
+    fn commit(mut self) -> Held {
+        self.n_breakers = 0;
+        self.permits = 0;
+        std::mem::take(&mut self.held)
+    }
+}
+
+impl Drop for Reservation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.permits > 0 {
+            if let Some(isolation) = &self.plan.isolation {
+                isolation.give_back(self.permits);
+            }
+        }
+        for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
+            breaker.give_back(self.held.generation(i));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Flow control and circuit breaking for functions, by one attribute.
+//!
+//! Every call of a guarded function enters a *resource*, is let through or blocked by rules, is counted, and is
+//! counted again when it ends, however it ends.
+//!
+//! ```
+//! use leap_runtime::{Blocked, guarded};
+//!
+//! #[derive(Debug)]
+//! enum AppError { Blocked(Blocked) }
+//!
+//! impl From<Blocked> for AppError {
+//!     fn from(blocked: Blocked) -> Self {
+//!         Self::Blocked(blocked)
+//!     }
+//! }
+//!
+//! #[guarded(resource = "orders.create", qps = 100, slow_rt_ms = 200)]
+//! fn create(item: &str) -> Result<u64, AppError> {
+//!     Ok(item.len() as u64)
+//! }
+//!
+//! #[guarded(resource = "stock.read", max_concurrency = 32, error_ratio = 0.5, fallback = last_known)]
+//! fn stock(sku: &str) -> u32 {
+//!     sku.len() as u32
+//! }
+//! fn last_known(_sku: &str, _blocked: Blocked) -> u32 {
+//!     0
+//! }
+//!
+//! create("book")?;
+//! let stats = leap_runtime::registry().stats("orders.create").expect("it was called");
+//! assert_eq!(stats.second().passed(), 1);
+//! # Ok::<(), AppError>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! - [`guarded`]: the attribute and all its arguments.
+//! - [`Registry`]: enter by name, load rules, ask for statistics, have a registry of your own.
+//! - [`RuleSet`], [`FlowRule`], [`IsolationRule`], [`BreakerRule`]: rules as data.
+//! - [`Blocked`], [`FromBlocked`]: what a blocked call is told.
+//! - [`Observer`]: be told of blocks, transitions, loads.
+//! - [`Limiter`], [`LeapArray`]: the limiter and the sliding window, alone.
+//! - [`ManualClock`]: tests on virtual time.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `tokio` | yes | [`TokioClock`]: a registry on tokio's clock, so that a paused clock works |
+//! | `quanta` | yes | the system clock reads the time stamp counter: about half the cost of the OS clock |
+//! | `tracing` | no | `TracingObserver`: transitions, loads and blocks as `tracing` events |
+//! | `serde` | no | `Serialize` for statistics and load reports |
+//!
+//! Without default features the crate builds on `std` alone; features only add.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod sync;
+
+pub mod clock;
+pub mod window;
+
+mod blocked;
+mod event;
+mod rule;
+
+mod check;
+mod current;
+mod environment;
+mod node;
+
+mod callsite;
+mod entry;
+mod registry;
+mod resource;
+
+#[doc(hidden)]
+pub mod __private;
+mod limiter;
+mod stats;
+#[cfg(feature = "tracing")]
+mod tracing;
+
+pub use blocked::{Blocked, Cause, FromBlocked};
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;
+pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use current::{Current, current};
+pub use entry::Entry;
+pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Transition};
+pub use leap_macros::guarded;
+pub use limiter::{Limiter, Refused};
+pub use registry::{Builder, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
+pub use rule::{
+    Behavior, BreakerRule, BreakerState, FlowRule, IsolationRule, Mode, Precision, Rule, RuleError, RuleId, RuleKind,
+    RuleSet, Strategy,
+};
+pub use stats::{BreakerStats, Percentiles, ResourceStats, StatsTable, Traffic};
+#[cfg(feature = "tracing")]
+pub use tracing::TracingObserver;
+pub use window::LeapArray;

@@ -1,0 +1,468 @@
+//! The registry: every resource by name, and the one global of the crate.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use dashmap::DashMap;
+use once_cell::sync::OnceCell;
+use pin_project_lite::pin_project;
+
+use crate::blocked::Blocked;
+use crate::clock::{Clock, SystemClock};
+use crate::entry::{self, Entry};
+use crate::environment::{AnyClock, Environment};
+use crate::event::{LoadReport, Observer};
+use crate::resource::{Handle, Resource};
+use crate::rule::{Mode, Rule, RuleKind, RuleSet};
+
+/// Names longer than this, and empty ones, share one resource.
+pub(crate) const NAME_MAX: usize = 1024;
+/// Where calls go whose name cannot be a resource's.
+pub(crate) const OVERFLOW: &str = "(overflow)";
+
+/// All resources, their statistics and rules. A cheap handle: clones are the same registry.
+///
+/// `#[guarded]` uses the registry in [scope](Self::scope), else the global one, [`registry()`].
+///
+/// # Examples
+///
+/// ```
+/// use leap_runtime::{Behavior, FlowRule, ManualClock, Registry, RuleSet};
+///
+/// let clock = ManualClock::new();
+/// let registry = Registry::builder().clock(clock.clone()).build();
+/// registry.load(RuleSet::new().flow("orders.create", FlowRule::new(2.0, Behavior::Reject)?))?;
+///
+/// let calls: Vec<bool> = (0..3).map(|_| registry.enter("orders.create").is_ok()).collect();
+/// assert_eq!(calls, [true, true, false]);
+///
+/// clock.advance(std::time::Duration::from_secs(1));
+/// assert!(registry.enter("orders.create").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    environment: Arc<Environment>,
+    resources: DashMap<Arc<str>, Arc<Resource>>,
+    /// The rules loaded last. Held while loading, so that loads come one after another.
+    loaded: Mutex<RuleSet>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl Registry {
+    /// A registry of its own, on the system's clock.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A registry with another clock, other statistics or observers.
+    pub fn builder() -> Builder {
+        Builder { clock: None, second_buckets: 10, observers: vec![] }
+    }
+
+    /// Lets a call of `resource` through, unless a rule says no.
+    ///
+    /// A name that is empty or over 1 KiB long enters the resource `(overflow)` instead.
+    ///
+    /// # Errors
+    ///
+    /// [`Blocked`] names the rule and, where it is known, how long to wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{Behavior, Cause, FlowRule, Registry, RuleSet};
+    ///
+    /// let registry = Registry::new();
+    /// registry.load(RuleSet::new().flow("orders.create", FlowRule::new(1.0, Behavior::Reject)?))?;
+    /// let first = registry.enter("orders.create")?;
+    /// assert_eq!(registry.enter("orders.create").unwrap_err().cause(), Cause::Flow);
+    /// # drop(first); Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn enter(&self, resource: &str) -> Result<Entry, Blocked> {
+        self.enter_with(resource).enter()
+    }
+
+    /// As [`enter`](Self::enter), for async code.
+    ///
+    /// # Errors
+    ///
+    /// [`Blocked`] names the rule and, where it is known, how long to wait.
+    pub async fn enter_async(&self, resource: &str) -> Result<Entry, Blocked> {
+        self.enter_with(resource).enter_async().await
+    }
+
+    /// A call of `resource` with more to say than its name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{Behavior, FlowRule, Registry, RuleSet};
+    ///
+    /// let registry = Registry::new();
+    /// registry.load(RuleSet::new().flow("export", FlowRule::new(100.0, Behavior::Reject)?))?;
+    /// let rows = registry.enter_with("export").permits(80).enter()?;
+    /// assert!(registry.enter_with("export").permits(21).enter().is_err());
+    /// # drop(rows); Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn enter_with<'a>(&'a self, resource: &'a str) -> EnterWith<'a> {
+        EnterWith { registry: self, resource, permits: 1 }
+    }
+
+    /// What a call of `n` permits would be told now. Takes nothing: no permit, no probe slot, and counts nothing.
+    ///
+    /// # Errors
+    ///
+    /// The [`Blocked`] that the call would get.
+    pub fn would_pass(&self, resource: &str, n: u32) -> Result<(), Blocked> {
+        let Some(resource) = self.find(resource) else { return Ok(()) };
+        let (environment, n) = (resource.environment(), n.max(1));
+        let now = environment.now();
+        resource
+            .plan()
+            .peek(resource.node().passed(), now, n, || environment.now())
+            .map_err(|refusal| Blocked::new(Handle::Shared(Arc::clone(&resource)).to_name(), n, &refusal, now))
+    }
+
+    /// Loads rules in place of those loaded before. They hold from the next call on; what has passed before counts.
+    ///
+    /// A loaded rule replaces the rules of its kind that attributes gave the resource; loading a set without it
+    /// brings them back. A rule in the same place as before keeps its live state: a breaker stays open, a window
+    /// remembers what passed.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if a resource's name is empty or over 1 KiB long. Then nothing is replaced.
+    pub fn load(&self, rules: RuleSet) -> Result<LoadReport, LoadError> {
+        if let Some((name, _)) = rules.iter().find(|(name, _)| !is_name(name)) {
+            return Err(LoadError { name: name.to_owned() });
+        }
+        let mut loaded = self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut report = LoadReport::default();
+        for (name, _) in loaded.iter().filter(|(name, _)| rules.of(name).is_empty()) {
+            report.removed += loaded.of(name).len();
+            self.resource(name).load(&[]);
+        }
+        for (name, rules) in rules.iter() {
+            let resource = self.resource(name);
+            compare(loaded.of(name), rules, &mut report);
+            note(name, &resource, loaded.of(name), rules, &mut report);
+            resource.load(rules);
+        }
+        *loaded = rules;
+        drop(loaded);
+        self.inner.environment.tell(|observer| observer.on_load(&report));
+        Ok(report)
+    }
+
+    /// The rules loaded last.
+    pub fn loaded(&self) -> RuleSet {
+        self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has `observer` told of everything that happens from now on.
+    pub fn observe(&self, observer: impl Observer) {
+        self.inner.environment.observe(Arc::new(observer));
+    }
+
+    /// The panics that were contained since the start: in observers, and in predicates of `#[guarded]`.
+    pub fn contained_panics(&self) -> u64 {
+        self.inner.environment.contained_panics()
+    }
+
+    /// Runs `body` with this registry in scope: guarded functions that it calls on this thread use it instead of the
+    /// global one. Spawned threads and tasks leave the scope; see [`InRegistry`] for futures.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{Registry, guarded};
+    ///
+    /// #[guarded("greet", fallback = busy)]
+    /// fn greet() -> &'static str { "hello" }
+    /// fn busy(_: leap_runtime::Blocked) -> &'static str { "later" }
+    ///
+    /// let registry = Registry::new();
+    /// assert_eq!(registry.scope(greet), "hello");
+    /// assert_eq!(registry.stats("greet").unwrap().totals().passed(), 1);
+    /// ```
+    pub fn scope<T>(&self, body: impl FnOnce() -> T) -> T {
+        /// Leaves the scope also when the body panics.
+        struct Scope(Option<Registry>);
+        impl Drop for Scope {
+            fn drop(&mut self) {
+                SCOPED.replace(self.0.take());
+                N_SCOPES.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        // Relaxed: a thread sees its own additions, and asks about no other's.
+        N_SCOPES.fetch_add(1, Ordering::Relaxed);
+        let _scope = Scope(SCOPED.replace(Some(self.clone())));
+        body()
+    }
+
+    /// The resource of that name, made if it is new. A name that cannot be one leads to the overflow resource.
+    pub(crate) fn resource(&self, name: &str) -> Arc<Resource> {
+        let name = if is_name(name) { name } else { OVERFLOW };
+        if let Some(resource) = self.find(name) {
+            return resource;
+        }
+        let name: Arc<str> = name.into();
+        let make = || Arc::new(Resource::new(Arc::clone(&name), Arc::clone(&self.inner.environment)));
+        Arc::clone(&self.inner.resources.entry(Arc::clone(&name)).or_insert_with(make))
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Resource>> {
+        let name = if is_name(name) { name } else { OVERFLOW };
+        self.inner.resources.get(name).map(|resource| Arc::clone(&resource))
+    }
+
+    /// All resources, in the order of their names.
+    pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
+        let mut all: Vec<_> = self.inner.resources.iter().map(|pair| Arc::clone(pair.value())).collect();
+        all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        all
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_MAX
+}
+
+/// Counts what becomes of the rules of one resource, kind by kind and place by place.
+fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
+    let kinds = [RuleKind::Flow, RuleKind::Isolation, RuleKind::SlowRatio, RuleKind::ErrorRatio, RuleKind::ErrorCount];
+    for kind in kinds {
+        let of_kind = |rules: &[Rule]| -> Vec<Rule> { rules.iter().copied().filter(|rule| rule.kind() == kind).collect() };
+        let (before, after) = (of_kind(before), of_kind(after));
+        let kept = before.iter().zip(&after).filter(|(before, after)| before == after).count();
+        report.kept += kept;
+        report.changed += before.len().min(after.len()) - kept;
+        report.added += after.len().saturating_sub(before.len());
+        report.removed += before.len().saturating_sub(after.len());
+    }
+}
+
+fn note(name: &str, resource: &Resource, before: &[Rule], after: &[Rule], report: &mut LoadReport) {
+    for rule in after {
+        if let Rule::Flow(flow) = rule {
+            if flow.permits().is_none() {
+                report.notes.push(format!("`{name}`: {flow}: a limit above 2147483647 per window is no limit"));
+            }
+        }
+    }
+    let isolates = |rules: &[Rule]| {
+        rules.iter().any(|rule| rule.kind() == RuleKind::Isolation && rule.mode() == Mode::Enforce)
+    };
+    let in_flight = resource.node().in_flight();
+    if in_flight > 0 && isolates(after) && !isolates(before) {
+        report.notes.push(format!("`{name}`: the {in_flight} calls already in flight are not in the new isolation's count"));
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("environment", &self.inner.environment)
+            .field("resources", &self.inner.resources.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Settings of a registry to be.
+#[derive(Default)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct Builder {
+    clock: Option<Arc<dyn Clock>>,
+    second_buckets: u32,
+    observers: Vec<Arc<dyn Observer>>,
+}
+
+impl Builder {
+    /// Decides by `clock` instead of the system's.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Cuts the last second of the statistics into so many buckets (10). Rules are not concerned.
+    ///
+    /// # Panics
+    ///
+    /// If the number does not divide a second into equal parts of at least 1 ms.
+    pub fn second_buckets(mut self, n_buckets: u32) -> Self {
+        assert!(
+            n_buckets > 0 && 1_000 % n_buckets == 0,
+            "{n_buckets} buckets do not divide 1s into equal parts of at least 1ms"
+        );
+        self.second_buckets = n_buckets;
+        self
+    }
+
+    /// Has `observer` told of everything that happens.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// The registry.
+    pub fn build(self) -> Registry {
+        let clock = self.clock.map_or_else(|| AnyClock::System(SystemClock::default()), AnyClock::Other);
+        let environment = Environment::new(clock, self.second_buckets, self.observers);
+        let inner = Inner { environment: Arc::new(environment), resources: DashMap::new(), loaded: Mutex::default() };
+        Registry { inner: Arc::new(inner) }
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("clock", &self.clock)
+            .field("second_buckets", &self.second_buckets)
+            .field("observers", &self.observers.len())
+            .finish()
+    }
+}
+
+/// A call of a resource, by name, that has not entered yet.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing is entered before `enter`"]
+pub struct EnterWith<'a> {
+    registry: &'a Registry,
+    resource: &'a str,
+    permits: u32,
+}
+
+impl EnterWith<'_> {
+    /// Asks for `n` permits instead of one. 0 is taken as 1.
+    pub fn permits(mut self, n: u32) -> Self {
+        self.permits = n;
+        self
+    }
+
+    /// Lets the call through, unless a rule says no.
+    ///
+    /// # Errors
+    ///
+    /// [`Blocked`] names the rule and, where it is known, how long to wait.
+    pub fn enter(self) -> Result<Entry, Blocked> {
+        entry::enter(Handle::Shared(self.registry.resource(self.resource)), self.permits)
+    }
+
+    /// As [`enter`](Self::enter), for async code.
+    ///
+    /// # Errors
+    ///
+    /// [`Blocked`] names the rule and, where it is known, how long to wait.
+    #[expect(clippy::unused_async, reason = "no rule waits yet; callers await from the start")]
+    pub async fn enter_async(self) -> Result<Entry, Blocked> {
+        self.enter()
+    }
+}
+
+/// Why rules could not be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError {
+    name: String,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name.is_empty() {
+            return f.write_str("a rule is given for a resource without a name");
+        }
+        let start: String = self.name.chars().take(32).collect();
+        write!(f, "the resource name `{start}…` is {} bytes long; at most {NAME_MAX} are allowed", self.name.len())
+    }
+}
+
+impl Error for LoadError {}
+
+/// Live scopes anywhere: while there are none, nobody looks for one.
+static N_SCOPES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static SCOPED: RefCell<Option<Registry>> = const { RefCell::new(None) };
+}
+
+/// The registry in scope on this thread, if there is one.
+#[inline]
+pub(crate) fn in_scope() -> Option<Registry> {
+    if N_SCOPES.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    // No scope is left on a thread that is ending.
+    SCOPED.try_with(|scoped| scoped.borrow().clone()).ok().flatten()
+}
+
+/// The registry `#[guarded]` uses outside any scope.
+pub(crate) fn global() -> &'static Registry {
+    static GLOBAL: OnceCell<Registry> = OnceCell::new();
+    GLOBAL.get_or_init(Registry::default)
+}
+
+/// The registry in scope, else the global one.
+pub fn registry() -> Registry {
+    in_scope().unwrap_or_else(|| global().clone())
+}
+
+/// Futures that carry a registry with them.
+pub trait InRegistry: Future + Sized {
+    /// Runs this future with `registry` in scope: guarded functions that it calls use it instead of the global one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{InRegistry, Registry, guarded};
+    ///
+    /// #[guarded("greet", fallback = busy)]
+    /// async fn greet() -> &'static str { "hello" }
+    /// fn busy(_: leap_runtime::Blocked) -> &'static str { "later" }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let registry = Registry::new();
+    /// assert_eq!(greet().in_registry(&registry).await, "hello");
+    /// assert_eq!(registry.stats("greet").unwrap().totals().passed(), 1);
+    /// # }
+    /// ```
+    fn in_registry(self, registry: &Registry) -> Scoped<Self> {
+        Scoped { future: self, registry: registry.clone() }
+    }
+}
+
+impl<F: Future> InRegistry for F {}
+
+pin_project! {
+    /// See [`InRegistry::in_registry`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct Scoped<F> {
+        #[pin]
+        future: F,
+        registry: Registry,
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        this.registry.scope(|| this.future.poll(context))
+    }
+}

@@ -1,0 +1,108 @@
+//! What can be wrong with a rule.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// Why a rule cannot be held.
+///
+/// # Examples
+///
+/// ```
+/// use leap_runtime::{Behavior, FlowRule};
+///
+/// let error = FlowRule::new(0.2, Behavior::Reject).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "a limit of 0.2 per 1s would never let a call through; say 1 per 5s instead: `rate(limit = 1, per_ms = 5000)`"
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// A limit that is negative, infinite or not a number.
+    Limit(f64),
+    /// A window limit above 0 and below 1.
+    FractionalLimit {
+        /// The limit as given.
+        limit: f64,
+        /// The interval that it was given for.
+        interval: Duration,
+    },
+    /// An interval of nothing, or of over a year.
+    Interval(Duration),
+    /// An interval that the number of buckets does not divide into whole nanoseconds, or into buckets under 1 µs.
+    Buckets {
+        /// The interval to divide.
+        interval: Duration,
+        /// The number of buckets as given.
+        n_buckets: u32,
+    },
+    /// More buckets than a window can have.
+    TooManyBuckets(u32),
+    /// A limit too large to be kept exactly.
+    ExactLimit(f64),
+    /// A ratio outside 0 to 1.
+    Ratio(f64),
+    /// A breaker that would need no call to judge.
+    MinCalls,
+    /// An open time of nothing, or of over a year.
+    OpenFor(Duration),
+    /// A number of probes outside 1 to 1 023.
+    Probes(u32),
+}
+
+impl RuleError {
+    /// The error in words that are known at compile time, for rules made in constants.
+    pub(crate) const fn headline(self) -> &'static str {
+        match self {
+            Self::Limit(_) => "a limit must be 0 or more, and finite",
+            Self::FractionalLimit { .. } => {
+                "a limit between 0 and 1 would never let a call through; say `rate(limit = 1, per_ms = …)` instead"
+            }
+            Self::Interval(_) => "an interval must be above 0 and at most a year",
+            Self::Buckets { .. } => "the interval must divide into `buckets` equal parts of at least 1 µs",
+            Self::TooManyBuckets(_) => "`buckets` must be at most 10000",
+            Self::ExactLimit(_) => "precision `exact` keeps at most 1048576 permits per window",
+            Self::Ratio(_) => "a ratio must be between 0 and 1",
+            Self::MinCalls => "`min_calls` must be at least 1",
+            Self::OpenFor(_) => "`open_ms` must be above 0 and at most a year",
+            Self::Probes(_) => "`probes` must be between 1 and 1023",
+        }
+    }
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Limit(limit) => write!(f, "a limit of {limit} is not a number of permits: it must be 0 or more, and finite"),
+            Self::FractionalLimit { limit, interval } => {
+                let whole = interval.div_f64(limit);
+                write!(
+                    f,
+                    "a limit of {limit} per {interval:?} would never let a call through; \
+                     say 1 per {whole:?} instead: `rate(limit = 1, per_ms = {})`",
+                    whole.as_millis()
+                )
+            }
+            Self::Interval(interval) => {
+                write!(f, "an interval of {interval:?} cannot be watched: it must be above 0 and at most a year")
+            }
+            Self::Buckets { interval, n_buckets } => {
+                write!(f, "an interval of {interval:?} does not divide into {n_buckets} equal buckets of at least 1µs")
+            }
+            Self::TooManyBuckets(n_buckets) => write!(f, "a window cannot have {n_buckets} buckets: at most 10000"),
+            Self::ExactLimit(limit) => {
+                write!(f, "a limit of {limit} is too large for precision `exact`, which keeps at most 1048576 permits per window")
+            }
+            Self::Ratio(ratio) => write!(f, "a ratio of {ratio} is not a share of calls: it must be between 0 and 1"),
+            Self::MinCalls => f.write_str("a breaker that needs 0 calls has nothing to judge by: `min_calls` must be at least 1"),
+            Self::OpenFor(time) => {
+                write!(f, "a breaker cannot stay open for {time:?}: the time must be above 0 and at most a year")
+            }
+            Self::Probes(probes) => write!(f, "{probes} probes cannot decide a recovery: it takes 1 to 1023"),
+        }
+    }
+}
+
+impl Error for RuleError {}

@@ -1,0 +1,504 @@
+//! What happened, as plain values: per resource, for the last second, the last minute, and since the start.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::blocked::Cause;
+use crate::check::breaker::Breaker;
+use crate::clock::Timestamp;
+use crate::event::Outcome;
+use crate::node::Counts;
+use crate::registry::Registry;
+use crate::resource::Resource;
+use crate::rule::{BreakerState, Mode, Rule, RuleId};
+
+impl Registry {
+    /// The statistics of a resource; none if nobody has entered it or loaded rules for it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// registry.enter("orders.create")?.run(|| Ok::<_, ()>(())).unwrap();
+    ///
+    /// let stats = registry.stats("orders.create").expect("it was entered");
+    /// assert_eq!((stats.second().passed(), stats.minute().success(), stats.in_flight()), (1, 1, 0));
+    /// println!("{stats}");
+    /// # Ok::<(), leap_runtime::Blocked>(())
+    /// ```
+    pub fn stats(&self, resource: &str) -> Option<ResourceStats> {
+        self.find(resource).map(|resource| ResourceStats::of(&resource))
+    }
+
+    /// The statistics of all resources, in the order of their names, each read when the iterator comes to it.
+    pub fn resources(&self) -> impl Iterator<Item = ResourceStats> + use<> {
+        self.all().into_iter().map(|resource: Arc<Resource>| ResourceStats::of(&resource))
+    }
+
+    /// The last second of all resources as a table to print, a line each.
+    pub fn table(&self) -> StatsTable {
+        StatsTable(self.resources().collect())
+    }
+}
+
+/// What happened to a resource.
+///
+/// Counts are in permits (a call of 3 permits that passed counts 3 as passed, and 3 as success when it ended well);
+/// [`Traffic::calls`], response times and breakers speak of calls. [`Display`](fmt::Display) prints it all.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ResourceStats {
+    resource: String,
+    #[cfg_attr(feature = "serde", serde(serialize_with = "json::unix_ms", rename = "at_unix_ms"))]
+    at: SystemTime,
+    second: Traffic,
+    minute: Traffic,
+    #[cfg_attr(feature = "serde", serde(rename = "minute_rt_ms"))]
+    percentiles: Option<Percentiles>,
+    totals: Traffic,
+    in_flight: u64,
+    previous_second_passed: u64,
+    breakers: Vec<BreakerStats>,
+    #[cfg_attr(feature = "serde", serde(serialize_with = "json::rules"))]
+    rules: Vec<(RuleId, Rule)>,
+}
+
+impl ResourceStats {
+    fn of(resource: &Resource) -> Self {
+        let (node, plan, environment) = (resource.node(), resource.plan(), resource.environment());
+        let now = environment.now();
+        Self {
+            resource: resource.name().to_string(),
+            at: environment.wall(),
+            second: Traffic::of(&node.second(now), Extremes::Kept),
+            minute: Traffic::of(&node.minute_counts(now), Extremes::Kept),
+            percentiles: node.quantiles(now, [0.5, 0.9, 0.99, 0.999]).map(Percentiles),
+            totals: Traffic::of(&node.totals(), Extremes::NotKept),
+            in_flight: plan.isolation().map_or_else(|| node.in_flight(), |isolation| {
+                // The isolation's word is exact, but knows only the calls since it stands.
+                node.in_flight().max(isolation.in_flight().into())
+            }),
+            previous_second_passed: node.passed_in_previous_second(now),
+            breakers: plan.breakers().iter().map(|breaker| BreakerStats::of(breaker, now)).collect(),
+            rules: plan.rules().to_vec(),
+        }
+    }
+
+    /// The resource's name.
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// The wall clock's time when these were read: a label, nothing was decided by it.
+    pub fn at(&self) -> SystemTime {
+        self.at
+    }
+
+    /// The last second, the running bucket included.
+    pub fn second(&self) -> &Traffic {
+        &self.second
+    }
+
+    /// The last minute, the running second included.
+    pub fn minute(&self) -> &Traffic {
+        &self.minute
+    }
+
+    /// Everything since the start. These only grow.
+    pub fn totals(&self) -> &Traffic {
+        &self.totals
+    }
+
+    /// Permits passed in the full second before the running one.
+    pub fn previous_second_passed(&self) -> u64 {
+        self.previous_second_passed
+    }
+
+    /// Percentiles of the response times of the last minute; none if nothing completed in it.
+    pub fn percentiles(&self) -> Option<&Percentiles> {
+        self.percentiles.as_ref()
+    }
+
+    /// Permits passed and not yet completed.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// The breakers, in the order in which they are asked.
+    pub fn breakers(&self) -> &[BreakerStats] {
+        &self.breakers
+    }
+
+    /// The rules at work, with those that are switched off.
+    pub fn rules(&self) -> impl Iterator<Item = (RuleId, Rule)> {
+        self.rules.iter().copied()
+    }
+}
+
+/// Whether a span has extremes to tell of.
+#[derive(Clone, Copy)]
+enum Extremes {
+    Kept,
+    NotKept,
+}
+
+/// What happened in a span of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Traffic {
+    passed: u64,
+    calls: u64,
+    #[cfg_attr(feature = "serde", serde(serialize_with = "json::by_cause"))]
+    blocked: [u64; Cause::ALL.len()],
+    success: u64,
+    exception: u64,
+    ignored: u64,
+    cancelled: u64,
+    #[cfg_attr(feature = "serde", serde(rename = "rt_min_ms", serialize_with = "json::ms"))]
+    rt_min: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(rename = "rt_avg_ms", serialize_with = "json::ms"))]
+    rt_avg: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(rename = "rt_max_ms", serialize_with = "json::ms"))]
+    rt_max: Option<Duration>,
+    peak_in_flight: Option<u64>,
+}
+
+impl Traffic {
+    fn of(counts: &Counts, extremes: Extremes) -> Self {
+        let peak_in_flight = match extremes {
+            Extremes::Kept => Some(counts.peak),
+            Extremes::NotKept => None,
+        };
+        Self {
+            passed: counts.passed(),
+            calls: counts.passed_calls(),
+            blocked: Cause::ALL.map(|cause| counts.blocked(cause)),
+            success: counts.of(Outcome::Success),
+            exception: counts.of(Outcome::Exception),
+            ignored: counts.of(Outcome::Ignored),
+            cancelled: counts.of(Outcome::Cancelled),
+            rt_min: counts.rt_min,
+            rt_avg: counts.rt_ns.checked_div(counts.timed_calls()).map(Duration::from_nanos),
+            rt_max: counts.rt_max,
+            peak_in_flight,
+        }
+    }
+
+    /// Permits let through.
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Calls let through, whatever their permits.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Permits turned away, in all.
+    pub fn blocked(&self) -> u64 {
+        self.blocked.iter().sum()
+    }
+
+    /// Permits turned away by one kind of rule.
+    pub fn blocked_by(&self, cause: Cause) -> u64 {
+        self.blocked[cause as usize]
+    }
+
+    /// Permits of calls that ended well.
+    pub fn success(&self) -> u64 {
+        self.success
+    }
+
+    /// Permits of calls that ended with an error that counts, or a panic.
+    pub fn exception(&self) -> u64 {
+        self.exception
+    }
+
+    /// Permits of calls that completed without a verdict.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    /// Permits of calls that were dropped before they completed.
+    pub fn cancelled(&self) -> u64 {
+        self.cancelled
+    }
+
+    /// Permits of calls that ended, in whatever way.
+    pub fn completed(&self) -> u64 {
+        self.success + self.exception + self.ignored + self.cancelled
+    }
+
+    /// The shortest response time; none if nothing completed, and for totals.
+    pub fn rt_min(&self) -> Option<Duration> {
+        self.rt_min
+    }
+
+    /// The mean response time; none if nothing completed.
+    pub fn rt_avg(&self) -> Option<Duration> {
+        self.rt_avg
+    }
+
+    /// The longest response time; none if nothing completed, and for totals.
+    pub fn rt_max(&self) -> Option<Duration> {
+        self.rt_max
+    }
+
+    /// The most permits in flight at once; none for totals.
+    pub fn peak_in_flight(&self) -> Option<u64> {
+        self.peak_in_flight
+    }
+}
+
+/// Percentiles of response times, read from a histogram with a relative error of at most 6 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percentiles([Duration; 4]);
+
+impl Percentiles {
+    /// Half of the calls took at most this.
+    pub fn p50(&self) -> Duration {
+        self.0[0]
+    }
+
+    /// Nine of ten calls took at most this.
+    pub fn p90(&self) -> Duration {
+        self.0[1]
+    }
+
+    /// 99 of 100 calls took at most this.
+    pub fn p99(&self) -> Duration {
+        self.0[2]
+    }
+
+    /// 999 of 1 000 calls took at most this.
+    pub fn p99_9(&self) -> Duration {
+        self.0[3]
+    }
+}
+
+/// Where a breaker stands.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct BreakerStats {
+    #[cfg_attr(feature = "serde", serde(serialize_with = "json::text"))]
+    rule: RuleId,
+    #[cfg_attr(feature = "serde", serde(serialize_with = "json::text"))]
+    state: BreakerState,
+    #[cfg_attr(feature = "serde", serde(rename = "next_probe_ms", serialize_with = "json::ms"))]
+    next_probe: Option<Duration>,
+    calls: u32,
+    bad_calls: u32,
+    stuck_probes: u64,
+}
+
+impl BreakerStats {
+    fn of(breaker: &Breaker, now: Timestamp) -> Self {
+        let figures = breaker.figures(now);
+        Self {
+            rule: breaker.id(),
+            state: figures.state,
+            next_probe: figures.next_probe,
+            calls: figures.sample.calls,
+            bad_calls: figures.sample.bad,
+            stuck_probes: figures.stuck_probes,
+        }
+    }
+
+    /// The breaker's rule.
+    pub fn rule(&self) -> RuleId {
+        self.rule
+    }
+
+    /// Its state. An open breaker stays so until a call probes it.
+    pub fn state(&self) -> BreakerState {
+        self.state
+    }
+
+    /// How long until a call may probe it, 0 if the next one may; none while it is closed, or its probes are out.
+    pub fn next_probe(&self) -> Option<Duration> {
+        self.next_probe
+    }
+
+    /// The calls of its window that have a verdict.
+    pub fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// Those of them that were slow, or exceptions, as the rule has it.
+    pub fn bad_calls(&self) -> u32 {
+        self.bad_calls
+    }
+
+    /// How often probes were written off because they had not ended after the open time.
+    pub fn stuck_probes(&self) -> u64 {
+        self.stuck_probes
+    }
+}
+
+impl fmt::Display for ResourceStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spans = [&self.second, &self.minute, &self.totals];
+        writeln!(f, "{:<22}{:>12}{:>12}{:>14}", self.resource, "last second", "last minute", "since start")?;
+        let mut row = |name: &str, figure: &dyn Fn(&Traffic) -> String| {
+            let [second, minute, totals] = spans.map(figure);
+            writeln!(f, "  {name:<20}{second:>12}{minute:>12}{totals:>14}")
+        };
+        row("passed", &|span| span.passed.to_string())?;
+        row("blocked", &|span| span.blocked().to_string())?;
+        for cause in Cause::ALL {
+            if self.totals.blocked_by(cause) > 0 {
+                row(&format!("  by {cause}"), &|span| span.blocked_by(cause).to_string())?;
+            }
+        }
+        row("success", &|span| span.success.to_string())?;
+        row("exception", &|span| span.exception.to_string())?;
+        row("ignored", &|span| span.ignored.to_string())?;
+        row("cancelled", &|span| span.cancelled.to_string())?;
+        row("rt min", &|span| time(span.rt_min))?;
+        row("rt avg", &|span| time(span.rt_avg))?;
+        row("rt max", &|span| time(span.rt_max))?;
+        row("peak in flight", &|span| span.peak_in_flight.map_or_else(|| "-".to_owned(), |peak| peak.to_string()))?;
+        if let Some(percentiles) = &self.percentiles {
+            for (name, value) in ["rt p50", "rt p90", "rt p99", "rt p99.9"].iter().zip(percentiles.0) {
+                writeln!(f, "  {name:<20}{:>12}{:>12}{:>14}", "", time(Some(value)), "")?;
+            }
+        }
+        write!(f, "  {:<20}{:>12}", "in flight", self.in_flight)?;
+        for breaker in &self.breakers {
+            write!(f, "\n  {:<20}{breaker}", "breaker")?;
+        }
+        for (id, rule) in &self.rules {
+            let off = if rule.mode() == Mode::Off { " (off)" } else { "" };
+            write!(f, "\n  {:<20}{rule}{off}  [{id}]", "rule")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for BreakerStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}, {} of {} calls bad", self.rule.kind().name(), self.state, self.bad_calls, self.calls)?;
+        match self.next_probe {
+            Some(Duration::ZERO) => f.write_str(", the next call is a probe"),
+            Some(wait) => write!(f, ", next probe in {wait:.1?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The last second of all resources. [`Display`](fmt::Display) prints a line each, aligned.
+#[derive(Clone, Debug)]
+pub struct StatsTable(Vec<ResourceStats>);
+
+impl fmt::Display for StatsTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.0.iter().map(|stats| stats.resource.chars().count()).max().unwrap_or(0).max(8);
+        write!(
+            f,
+            "{:<width$} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9}  breakers",
+            "resource", "passed", "blocked", "success", "except.", "rt avg", "rt p99", "in flight"
+        )?;
+        for stats in &self.0 {
+            let second = &stats.second;
+            let p99 = stats.percentiles.map(|percentiles| percentiles.p99());
+            write!(
+                f,
+                "\n{:<width$} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9}  ",
+                stats.resource,
+                second.passed,
+                second.blocked(),
+                second.success,
+                second.exception,
+                time(second.rt_avg),
+                time(p99),
+                stats.in_flight
+            )?;
+            let states: Vec<String> = stats.breakers.iter().map(|breaker| breaker.state.to_string()).collect();
+            f.write_str(if states.is_empty() { "-" } else { "" })?;
+            f.write_str(&states.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+fn time(time: Option<Duration>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| format!("{time:.1?}"))
+}
+
+#[cfg(feature = "serde")]
+mod json {
+    //! Durations as milliseconds, names as text; absent figures as null.
+
+    use std::fmt::Display;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+    use super::Percentiles;
+    use crate::blocked::Cause;
+    use crate::rule::{Mode, Rule, RuleId};
+
+    fn millis(time: Duration) -> f64 {
+        time.as_secs_f64() * 1_000.0
+    }
+
+    #[expect(clippy::ref_option, reason = "the signature that serde calls")]
+    pub(super) fn ms<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        time.map(millis).serialize(serializer)
+    }
+
+    pub(super) fn unix_ms<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX).serialize(serializer)
+    }
+
+    pub(super) fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn by_cause<S: Serializer>(
+        blocked: &[u64; Cause::ALL.len()],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(blocked.len() + 1))?;
+        map.serialize_entry("all", &blocked.iter().sum::<u64>())?;
+        for (cause, n) in Cause::ALL.iter().zip(blocked) {
+            map.serialize_entry(cause.name(), n)?;
+        }
+        map.end()
+    }
+
+    #[derive(serde::Serialize)]
+    struct RuleAtWork {
+        id: String,
+        kind: &'static str,
+        rule: String,
+        enforced: bool,
+    }
+
+    pub(super) fn rules<S: Serializer>(rules: &[(RuleId, Rule)], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(rules.len()))?;
+        for (id, rule) in rules {
+            list.serialize_element(&RuleAtWork {
+                id: id.to_string(),
+                kind: rule.kind().name(),
+                rule: rule.to_string(),
+                enforced: rule.mode() == Mode::Enforce,
+            })?;
+        }
+        list.end()
+    }
+
+    impl Serialize for Percentiles {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(Some(4))?;
+            for (name, time) in ["p50", "p90", "p99", "p99_9"].iter().zip(self.0) {
+                map.serialize_entry(name, &millis(time))?;
+            }
+            map.end()
+        }
+    }
+}
