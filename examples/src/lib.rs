@@ -8,7 +8,10 @@ use std::str::FromStr;
 /// # Errors
 ///
 /// Names the option and what was wrong with its value.
-pub fn number<T: FromStr<Err: fmt::Display>>(parser: &mut lexopt::Parser, option: &str) -> Result<T, lexopt::Error> {
+pub fn number<T: FromStr<Err: fmt::Display>>(
+    parser: &mut lexopt::Parser,
+    option: &str,
+) -> Result<T, lexopt::Error> {
     let text = parser.value()?.into_string()?;
     text.parse().map_err(|error| format!("`{option} {text}` will not do: {error}").into())
 }

@@ -28,7 +28,10 @@ fn figures(args: &[&str]) -> Value {
 fn without_a_rule_every_call_passes() {
     let figures = figures(&["--rows", "500"]);
 
-    assert_eq!((&figures["calls"], &figures["passed"], &figures["blocked"]), (&500.into(), &500.into(), &0.into()));
+    assert_eq!(
+        (&figures["calls"], &figures["passed"], &figures["blocked"]),
+        (&500.into(), &500.into(), &0.into())
+    );
 }
 
 #[test]
@@ -36,8 +39,8 @@ fn a_limit_holds_in_any_1000_ms_and_the_same_seed_ends_the_same() {
     for (precision, most) in [("exact", 10), ("strict", 10), ("sentinel", 20)] {
         let args = ["--seed", "4", "--qps", "10", "--precision", precision, "--buckets", "2"];
         let figures_once = figures(&args);
-        let [calls, passed, blocked, most_passed] =
-            ["calls", "passed", "blocked", "max_passed_in_1000_ms"].map(|key| figures_once[key].as_u64().unwrap());
+        let [calls, passed, blocked, most_passed] = ["calls", "passed", "blocked", "max_passed_in_1000_ms"]
+            .map(|key| figures_once[key].as_u64().unwrap());
 
         assert_eq!(passed + blocked, calls);
         assert!(blocked > 0 && most_passed <= most, "{figures_once}");
@@ -72,7 +75,11 @@ fn bad_rows_are_named_and_left_out() {
 #[test]
 fn what_cannot_be_done_is_one_line_on_stderr() {
     for (args, code, line) in [
-        (&["nowhere.csv"][..], 1, "replay: cannot read nowhere.csv: No such file or directory (os error 2)\n"),
+        (
+            &["nowhere.csv"][..],
+            1,
+            "replay: cannot read nowhere.csv: No such file or directory (os error 2)\n",
+        ),
         (&["--qsp", "1"], 2, "replay: invalid option '--qsp' (`--help` lists the options)\n"),
         (
             &["--qps", "-1"],
@@ -96,7 +103,9 @@ fn a_port_that_is_taken_is_one_line_on_stderr() {
 
     assert_eq!(
         text(&output.stderr),
-        format!("storefront: port {port} is taken; name another one with `--port`, or 0 for any that is free\n")
+        format!(
+            "storefront: port {port} is taken; name another one with `--port`, or 0 for any that is free\n"
+        )
     );
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""));
 }

@@ -93,6 +93,13 @@ pub(crate) struct Value<T> {
     pub(crate) expr: Expr,
 }
 
+impl<T> Value<T> {
+    /// The expression, if its value is for the compiler to find.
+    pub(crate) fn unknown(&self) -> Option<&Expr> {
+        self.known.is_none().then_some(&self.expr)
+    }
+}
+
 /// The variant that an accepted word stands for.
 pub(crate) struct Word(pub(crate) &'static str);
 
@@ -174,10 +181,11 @@ impl Args {
             "fallback" => set(&mut self.fallback, key, input, fallback),
             "mode" => set(&mut self.mode, key, input, mode),
             "crate" => set(&mut self.runtime, key, input, runtime),
-            "limit" | "per_ms" => {
-                Err(Error::new_spanned(&key, format!("`{key}` stands inside `rate(…)`: `{}`", example("rate"))))
-            }
-            _ => Err(unusable(&key, input, "argument", &ARGUMENTS, &LATER)),
+            "limit" | "per_ms" => Err(Error::new_spanned(
+                &key,
+                format!("`{key}` stands inside `rate(…)`: `{}`", example("rate")),
+            )),
+            _ => Err(unusable(&key, input, "", &ARGUMENTS, &LATER)),
         }
     }
 }
@@ -185,7 +193,7 @@ impl Args {
 impl Rate {
     fn parse(key: Ident, input: ParseStream) -> Result<Self> {
         if !input.peek(token::Paren) {
-            return Err(write_as(&key));
+            return Err(written_as(&key));
         }
         let content;
         parenthesized!(content in input);
@@ -200,7 +208,7 @@ impl Rate {
             "per_ms" => set(&mut self.per_ms, key, input, whole(1..=YEAR_MS)),
             "precision" => set(&mut self.precision, key, input, precision),
             "buckets" => set(&mut self.buckets, key, input, whole(1..=u32::MAX)),
-            _ => Err(unusable(&key, input, "argument of `rate`", &RATE, &RATE_LATER)),
+            _ => Err(unusable(&key, input, " of `rate`", &RATE, &RATE_LATER)),
         }
     }
 }
@@ -234,8 +242,8 @@ fn example(key: &str) -> &'static str {
     }
 }
 
-fn write_as(key: &Ident) -> Error {
-    Error::new_spanned(key, format!("write `{}`", example(&key.to_string())))
+fn written_as(key: &Ident) -> Error {
+    Error::new_spanned(key, format!("`{key}` is written `{}`", example(&key.to_string())))
 }
 
 /// Reads one argument after the other. After a mistake it goes on behind the next comma.
@@ -259,8 +267,12 @@ fn each(input: ParseStream, mut read: impl FnMut(ParseStream, bool) -> Result<()
 
 /// The key of the next argument; any identifier will do, as `crate` is a keyword.
 fn key(input: ParseStream) -> Result<Ident> {
-    let expected = |error: Error| Error::new(error.span(), "expected an argument, e.g. `qps = 100`");
-    input.call(Ident::parse_any).map_err(expected)
+    let expected = if input.peek(LitStr) {
+        "a name without `resource =` comes first"
+    } else {
+        "expected an argument, e.g. `qps = 100`"
+    };
+    input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), expected))
 }
 
 /// Reads the value of `key` into its place, once.
@@ -280,19 +292,19 @@ fn set<T>(
 }
 
 /// A key that cannot be used, for now or ever.
-fn unusable(key: &Ident, input: ParseStream, what: &str, accepted: &[&str], later: &[&str]) -> Error {
+fn unusable(key: &Ident, input: ParseStream, of: &str, accepted: &[&str], later: &[&str]) -> Error {
     if later.contains(&key.to_string().as_str()) {
         // Its value may hold commas: `origin = a::<A, B>()`.
         let _ = value(key, input);
         return errors::not_yet(key);
     }
-    errors::unknown(key, what, accepted)
+    errors::unknown(key, &format!("argument `{key}`{of}"), accepted)
 }
 
 /// `= value`, as written.
 fn value(key: &Ident, input: ParseStream) -> Result<Expr> {
     if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() || input.peek(Token![,]) {
-        return Err(write_as(key));
+        return Err(written_as(key));
     }
     input.parse()
 }
@@ -368,8 +380,12 @@ fn whole<N: Copy + PartialOrd + TryFrom<u128> + ToString>(
         let expr = value(key, input)?;
         let known = match literal(&expr) {
             None => return Ok(Value { known: None, expr }),
-            Some((Lit::Int(_) | Lit::Float(_), true)) => return Err(wrong(key, expr, "must not be negative")),
-            Some((Lit::Int(literal), false)) => literal.base10_parse::<u128>().ok().and_then(|n| N::try_from(n).ok()),
+            Some((Lit::Int(_) | Lit::Float(_), true)) => {
+                return Err(wrong(key, expr, "must not be negative"));
+            }
+            Some((Lit::Int(literal), false)) => {
+                literal.base10_parse::<u128>().ok().and_then(|n| N::try_from(n).ok())
+            }
             Some(_) => return Err(wrong(key, expr, "needs a whole number")),
         };
         match known {
@@ -407,14 +423,14 @@ fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)], later: &[&str])
         None if later.iter().any(|word| written == word) => {
             Err(Error::new_spanned(written, format!("`{key} = {written}` is not supported yet")))
         }
-        None => Err(errors::unknown(written, &key.to_string(), &accepted)),
+        None => Err(errors::unknown(written, &format!("{key} `{written}`"), &accepted)),
     }
 }
 
 /// `(pattern)`.
 fn pattern(key: &Ident, input: ParseStream) -> Result<Pat> {
     if !input.peek(token::Paren) {
-        return Err(write_as(key));
+        return Err(written_as(key));
     }
     let content;
     parenthesized!(content in input);
@@ -429,9 +445,10 @@ fn pattern(key: &Ident, input: ParseStream) -> Result<Pat> {
 fn fallback(key: &Ident, input: ParseStream) -> Result<ExprPath> {
     match value(key, input)? {
         Expr::Path(path) => Ok(path),
-        Expr::Closure(closure) => {
-            Err(Error::new_spanned(closure, "a closure as `fallback` is not supported yet; give the path of a function"))
-        }
+        Expr::Closure(closure) => Err(Error::new_spanned(
+            closure,
+            "a closure as `fallback` is not supported yet; give the path of a function",
+        )),
         Expr::Call(call) => {
             let message = "a call as `fallback` is not supported yet; give the path of a function, which is called \
                            with all arguments and then the `Blocked`";

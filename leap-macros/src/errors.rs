@@ -34,10 +34,11 @@ impl Errors {
     }
 }
 
-/// `key` is none of the accepted words, nor one that will be accepted later.
-pub(crate) fn unknown(key: &Ident, what: &str, accepted: &[&str]) -> Error {
-    let hint = closest(&key.to_string(), accepted).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-    Error::new_spanned(key, format!("unknown {what} `{key}`{hint} (accepted: {})", List(accepted)))
+/// `word`, in the message called `what`, is none of those that are accepted.
+pub(crate) fn unknown(word: &Ident, what: &str, accepted: &[&str]) -> Error {
+    let meant = closest(&word.to_string(), accepted);
+    let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    Error::new_spanned(word, format!("unknown {what}{hint} (accepted: {})", List(accepted)))
 }
 
 /// `key` will mean something one day.

@@ -4,8 +4,8 @@ use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind, ReturnType,
-    Signature, Type, TypeParamBound, parse_quote_spanned,
+    Attribute, Expr, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind,
+    ReturnType, Signature, Type, TypeParamBound, parse_quote_spanned,
 };
 
 use crate::args::Value;
@@ -22,35 +22,45 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
     let (sig, params) = name_params(&function.sig);
     let returned = Returned::of(&function.sig, leap);
     let site = site(guarded, leap);
-    let judge = judge(&guarded.verdict, leap);
+    let judge = judge(&guarded.verdict, &returned, leap);
     let blocked = match &guarded.fallback {
         Some(path) => call_fallback(path, &function.sig, &params, &returned, leap),
         None => from_blocked(&returned, leap),
     };
     let rebind = rebind(&function.sig, &params);
     let (ty, body) = (&returned.ty, body(&function.body));
-    let passed = match sig.asyncness {
-        Some(_) => quote_spanned! {ours()=>
-            #leap::run_async(
-                entry,
-                async move {
-                    // Never runs: it tells the block its type, without which `Box<dyn Trait>` would not coerce.
+    let (binding, enter, passed) = match sig.asyncness {
+        // An async function enters when it is first polled. Nothing is awaited before its arguments are in the block: they
+        // would be kept twice.
+        Some(_) => {
+            // Tells the block its type, without which `Box<dyn Trait>` would not coerce. It never runs.
+            let returns = (!returned.is_never).then(|| {
+                let span = ours().located_at(returned.span);
+                let leap = leap.at(span);
+                quote_spanned! {span=>
                     if false {
                         return #leap::never::<#ty>();
                     }
-                    #rebind
-                    #body
-                },
-                #judge,
-            )
-            .await
-        },
-        None => quote_spanned! {ours()=> #leap::run(entry, move || -> #ty { #rebind #body }, #judge) },
+                }
+            });
+            let arm = quote_spanned! {ours()=>
+                #leap::Ok(entry) => #leap::run_async(entry, async move { #returns #rebind #body }, #judge).await
+            };
+            (quote_spanned! {ours()=> entry}, quote_spanned! {ours()=> enter_async(permits).await}, arm)
+        }
+        // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
+        None => {
+            let arm = quote_spanned! {ours()=>
+                #leap::Ok(ref mut entry) => #leap::run(entry, move || -> #ty { #rebind #body }, #judge)
+            };
+            (quote_spanned! {ours()=> mut entry}, quote_spanned! {ours()=> enter(permits)}, arm)
+        }
     };
     let block = quote_spanned! {ours()=>
-        let entry = #site;
+        let (site, permits) = #site;
+        let #binding = site.#enter;
         match entry {
-            #leap::Ok(entry) => #passed,
+            #passed,
             #blocked
         }
     };
@@ -102,10 +112,11 @@ impl ToTokens for Leap<'_> {
     }
 }
 
-/// The call site and the question whether this call may pass. The names of items are not hygienic, so they stand in
+/// The call site and the permits that a call asks for. The names of items are not hygienic, so they stand in
 /// a block of their own, which the body does not see.
 fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
     let rules = guarded.rules.iter().map(|rule| build(rule, guarded, leap));
+    let n_rules = Literal::usize_unsuffixed(rules.len());
     let resource = match &guarded.resource {
         None => quote_spanned! {ours()=> #leap::None},
         Some(Value { known: Some(name), expr }) => {
@@ -119,41 +130,42 @@ fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
             quote_spanned! {ours()=> #leap::Some(#name)}
         }
     };
-    let permits = match &guarded.permits {
-        None => quote_spanned! {ours()=> 1},
-        Some(permits @ Value { known: Some(_), .. }) => whole(permits),
+    // As an item, a bad value is an error of `cargo check` too.
+    let (permits, constant) = match &guarded.permits {
+        None => (quote_spanned! {ours()=> 1}, None),
+        Some(permits @ Value { known: Some(_), .. }) => (whole(permits), None),
         Some(Value { known: None, expr }) => {
-            let leap_at = leap.at(expr.span());
-            quote_spanned! {expr.span()=> const { #leap_at::permits(#expr) }}
+            let leap = leap.at(expr.span());
+            let permits = quote_spanned! {expr.span()=> #leap::permits(#expr)};
+            (
+                quote_spanned! {ours()=> __PERMITS},
+                Some(quote_spanned! {ours()=> const __PERMITS: u32 = #permits;}),
+            )
         }
-    };
-    let enter = match guarded.function.sig.asyncness {
-        Some(_) => quote_spanned! {ours()=> __SITE.enter_async(#permits).await},
-        None => quote_spanned! {ours()=> __SITE.enter(#permits)},
     };
     quote_spanned! {ours()=>
         {
-            const __RULES: &[#leap::Rule] = &[#(#rules),*];
+            static __RULES: [#leap::Rule; #n_rules] = [#(#rules),*];
             fn __here() -> &'static str {
                 #leap::path_of(#leap::type_name_of_val(&__here))
             }
-            static __SITE: #leap::CallSite = #leap::CallSite::new(#resource, __here, __RULES);
-            #enter
+            static __SITE: #leap::CallSite = #leap::CallSite::new(#resource, __here, &__RULES);
+            #constant
+            (&__SITE, #permits)
         }
     }
 }
 
-/// A rule made by one of the runtime's `const fn`s. What is wrong with an expression is found by them, so the call
-/// stands where the value is.
+/// A rule made by one of the runtime's `const fn`s, which finds what is wrong with the values of expressions. The call
+/// stands where the first of them is: literals have been checked.
 fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
     let mode = Ident::new(guarded.mode.as_ref().map_or("Enforce", |mode| mode.0), ours());
     let mode = quote_spanned! {ours()=> #leap::Mode::#mode};
-    let call = |function: &str, at: Span, arguments: TokenStream| {
-        let (leap, function) = (leap.at(at), Ident::new(function, at));
-        quote_spanned! {at=> #leap::#function(#arguments)}
-    };
-    match rule {
+    let breakers = &guarded.breakers;
+    let (function, at, arguments) = match rule {
         Rule::Flow(Flow { limit, per_ms, precision, buckets }) => {
+            let at = limit.unknown().or(unknown(per_ms)).or(unknown(buckets));
+            let limit = float(limit);
             let per_ms = per_ms.as_ref().map_or_else(|| quote_spanned! {ours()=> 1_000}, whole);
             let precision = precision.as_ref().map(|precision| {
                 let precision = Ident::new(precision.0, ours());
@@ -161,35 +173,33 @@ fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
             });
             let precision = option(precision, leap);
             let buckets = option(buckets.as_ref().map(whole), leap);
-            let at = limit.expr.span();
-            let limit = float(limit);
-            call("flow", at, quote_spanned! {ours()=> #limit, #per_ms, #precision, #buckets, #mode})
+            ("flow", at, quote_spanned! {ours()=> #limit, #per_ms, #precision, #buckets, #mode})
         }
         Rule::Isolation { max } => {
-            let at = max.expr.span();
-            let max = whole(max);
-            call("isolation", at, quote_spanned! {ours()=> #max, #mode})
+            let (at, max) = (max.unknown(), whole(max));
+            ("isolation", at, quote_spanned! {ours()=> #max, #mode})
         }
         Rule::SlowRatio { slow_rt_ms, ratio } => {
-            let at = ratio.as_ref().map_or(slow_rt_ms.expr.span(), |ratio| ratio.expr.span());
+            let at = slow_rt_ms.unknown().or(unknown(ratio)).or(breakers.unknown());
             let slow_rt_ms = whole(slow_rt_ms);
             let ratio = ratio.as_ref().map_or_else(|| quote_spanned! {ours()=> 1.0}, float);
-            let words = words(&guarded.breakers, &mode, leap);
-            call("slow_ratio", at, quote_spanned! {ours()=> #slow_rt_ms, #ratio, #words})
+            let words = words(breakers, &mode, leap);
+            ("slow_ratio", at, quote_spanned! {ours()=> #slow_rt_ms, #ratio, #words})
         }
         Rule::ErrorRatio { ratio } => {
-            let at = ratio.expr.span();
-            let ratio = float(ratio);
-            let words = words(&guarded.breakers, &mode, leap);
-            call("error_ratio", at, quote_spanned! {ours()=> #ratio, #words})
+            let (at, ratio) = (ratio.unknown().or(breakers.unknown()), float(ratio));
+            let words = words(breakers, &mode, leap);
+            ("error_ratio", at, quote_spanned! {ours()=> #ratio, #words})
         }
         Rule::ErrorCount { count } => {
-            let at = count.expr.span();
-            let count = whole(count);
-            let words = words(&guarded.breakers, &mode, leap);
-            call("error_count", at, quote_spanned! {ours()=> #count, #words})
+            let (at, count) = (count.unknown().or(breakers.unknown()), whole(count));
+            let words = words(breakers, &mode, leap);
+            ("error_count", at, quote_spanned! {ours()=> #count, #words})
         }
-    }
+    };
+    let at = at.map_or_else(ours, Spanned::span);
+    let (leap, function) = (leap.at(at), Ident::new(function, at));
+    quote_spanned! {at=> #leap::#function(#arguments)}
 }
 
 fn words(words: &BreakerWords, mode: &TokenStream, leap: Leap<'_>) -> TokenStream {
@@ -206,6 +216,10 @@ fn words(words: &BreakerWords, mode: &TokenStream, leap: Leap<'_>) -> TokenStrea
             mode: #mode,
         }
     }
+}
+
+fn unknown<T>(value: &Option<Value<T>>) -> Option<&Expr> {
+    value.as_ref().and_then(Value::unknown)
 }
 
 fn option(value: Option<TokenStream>, leap: Leap<'_>) -> TokenStream {
@@ -227,7 +241,7 @@ fn whole<N: Copy + Into<u64>>(value: &Value<N>) -> TokenStream {
 fn float(value: &Value<f64>) -> TokenStream {
     match (value.known, &value.expr) {
         (Some(number), expr) => literal(Literal::f64_suffixed(number), expr.span()),
-        (None, expr) => quote_spanned! {ours()=> (#expr) as f64},
+        (None, expr) => quote_spanned! {ours().located_at(expr.span())=> (#expr) as f64},
     }
 }
 
@@ -238,7 +252,10 @@ fn literal(mut literal: Literal, span: Span) -> TokenStream {
 
 /// How the value that the body returned is judged: `ignore`, then `ok_if`, then `err_if`, then whether it is an `Err`.
 /// That is found by type, so an alias of `Result` is no secret.
-fn judge(verdict: &Verdict, leap: Leap<'_>) -> TokenStream {
+fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> TokenStream {
+    if returned.is_never {
+        return quote_spanned! {ours()=> |_| #leap::Outcome::Success};
+    }
     let ignored = verdict.ignore.as_ref().map(|pattern| {
         let span = pattern.span();
         let (leap_at, returned) = (leap.at(span), Ident::new("__returned", span));
@@ -278,23 +295,22 @@ struct Returned {
     ty: Type,
     /// Where to say that the type will not do.
     span: Span,
+    is_never: bool,
 }
 
 impl Returned {
     fn of(sig: &Signature, leap: Leap<'_>) -> Self {
         match &sig.output {
-            ReturnType::Default => Self { ty: parse_quote_spanned! {ours()=> ()}, span: sig.ident.span() },
+            ReturnType::Default => {
+                Self { ty: parse_quote_spanned! {ours()=> ()}, span: sig.ident.span(), is_never: false }
+            }
+            ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => {
+                // As a type argument `!` is not stable; its alias is.
+                let (span, leap) = (ty.span(), leap.at(ty.span()));
+                Self { ty: parse_quote_spanned! {span=> #leap::Never}, span, is_never: true }
+            }
             ReturnType::Type(_, ty) => {
-                let span = ty.span();
-                let ty = match &**ty {
-                    // As a type argument `!` is not stable; its alias is.
-                    Type::Never(_) => {
-                        let leap = leap.at(span);
-                        parse_quote_spanned! {span=> #leap::Never}
-                    }
-                    ty => without_opaque_types(ty),
-                };
-                Self { ty, span }
+                Self { ty: without_opaque_types(ty), span: ty.span(), is_never: false }
             }
         }
     }
@@ -421,29 +437,35 @@ fn call_fallback(
     returned: &Returned,
     leap: Leap<'_>,
 ) -> TokenStream {
-    let span = path.span();
-    let receiver = sig.receiver().map(|receiver| receiver.self_token.span);
-    let receiver = receiver.map(|this| Ident::new("self", this.located_at(span)));
-    let arguments = params.iter().map(|param| {
-        let mut name = param.name.clone();
-        name.set_span(name.span().located_at(span));
-        name
-    });
-    let arguments = receiver.into_iter().chain(arguments);
-    let blocked = Ident::new("__blocked", span);
-    let call = quote_spanned! {span=> #path(#(#arguments,)* #blocked)};
-    if sig.asyncness.is_none() {
-        return quote_spanned! {ours()=> #leap::Err(#blocked) => #call, };
-    }
+    // What does not fit is blamed on the path. The arguments are ours, lest the compiler propose to edit them.
+    let span = ours().located_at(path.span());
+    let receiver = sig.receiver().map(|receiver| Ident::new("self", receiver.self_token.span));
+    let passed: Vec<Ident> =
+        receiver.into_iter().chain(params.iter().map(|param| param.name.clone())).collect();
+    let arguments: Vec<Ident> =
+        (0..passed.len()).map(|index| Ident::new(&format!("argument{index}"), span)).collect();
+    let call = quote_spanned! {span=> #path(#(#arguments,)* blocked)};
     // The fallback of an async function may be async or not; its type tells.
-    let (ty, answer, way) = (&returned.ty, Ident::new("__answer", span), Ident::new("__way", span));
-    let settled = quote_spanned! {span=> #way.settle(#answer)};
-    quote_spanned! {ours()=>
-        #leap::Err(#blocked) => {
+    let answer = if returned.is_never {
+        call
+    } else if sig.asyncness.is_some() {
+        let ty = &returned.ty;
+        quote_spanned! {span=>
             use #leap::{ViaFuture as _, ViaValue as _};
-            let #answer = #call;
-            let #way = (&#leap::Answer::<_, #ty>::new(&#answer)).leap_way();
-            #settled.await
+            let answer = #call;
+            let way = (&#leap::Answer::<_, #ty>::new(&answer)).leap_way();
+            return way.settle(answer).await;
+        }
+    } else {
+        quote_spanned! {span=> return #call; }
+    };
+    quote_spanned! {ours()=>
+        #leap::Err(blocked) => {
+            #(let #arguments = #passed;)*
+            #answer
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,10 @@
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{AttrStyle, Attribute, Error, Expr, ExprPath, Pat, Path, Result, Signature, Token, Visibility, token};
+use syn::{
+    AttrStyle, Attribute, Error, Expr, ExprPath, FnArg, Pat, Path, Result, Signature, Token, Visibility,
+    token,
+};
 
 use crate::args::{Args, Given, Rate, Value, Word};
 use crate::errors::Errors;
@@ -46,6 +49,16 @@ pub(crate) struct BreakerWords {
     pub(crate) probes: Option<Value<u32>>,
 }
 
+impl BreakerWords {
+    /// The first value that is for the compiler to find.
+    pub(crate) fn unknown(&self) -> Option<&Expr> {
+        fn of<T>(value: &Option<Value<T>>) -> Option<&Expr> {
+            value.as_ref().and_then(Value::unknown)
+        }
+        of(&self.min_calls).or(of(&self.window_ms)).or(of(&self.open_ms)).or(of(&self.probes))
+    }
+}
+
 /// How the value that a call returned is judged, besides being an `Err` or not.
 pub(crate) struct Verdict {
     pub(crate) ignore: Option<Pat>,
@@ -70,10 +83,12 @@ impl Guarded {
             errors.at(token, "a `const fn` cannot be guarded: a guard reads the clock when it is called");
         }
         everything_has_its_rule(&args, &mut errors);
+        if args.fallback.is_some() {
+            no_conditional_params(&function.sig, &mut errors);
+        }
 
         let mut constants = Constants { sig: &function.sig, errors: &mut errors };
         let resource = constants.take(args.resource);
-        let permits = constants.take(args.permits);
         let breakers = BreakerWords {
             min_calls: constants.take(args.min_calls),
             window_ms: constants.take(args.window_ms),
@@ -91,6 +106,7 @@ impl Guarded {
         rules.extend(constants.take(args.slow_rt_ms).map(|slow_rt_ms| Rule::SlowRatio { slow_rt_ms, ratio }));
         rules.extend(constants.take(args.error_ratio).map(|ratio| Rule::ErrorRatio { ratio }));
         rules.extend(constants.take(args.error_count).map(|count| Rule::ErrorCount { count }));
+        let permits = constants.take(args.permits);
         for rule in &rules {
             if let Rule::Flow(flow) = rule {
                 flow.check(&mut errors);
@@ -145,9 +161,25 @@ fn everything_has_its_rule(args: &Args, errors: &mut Errors) {
     if args.qps.is_none() {
         let precision = args.precision.as_ref().map(|given| &given.key);
         let buckets = args.buckets.as_ref().map(|given| &given.key);
-        let hint = if args.rates.is_empty() { "or a `rate(…)` with it" } else { "or move it into the `rate(…)` it is for" };
+        let hint = if args.rates.is_empty() {
+            "or a `rate(…)` with it"
+        } else {
+            "or move it into the `rate(…)` it is for"
+        };
         for key in [precision, buckets].into_iter().flatten() {
             errors.at(key, format!("`{key}` needs a limit: add `qps`, {hint}"));
+        }
+    }
+}
+
+/// Finds parameters that may not be there when the fallback is called with them.
+fn no_conditional_params(sig: &Signature, errors: &mut Errors) {
+    for attr in sig.inputs.iter().flat_map(|input| match input {
+        FnArg::Receiver(receiver) => &receiver.attrs,
+        FnArg::Typed(typed) => &typed.attrs,
+    }) {
+        if attr.path().is_ident("cfg") {
+            errors.at(attr, "a parameter that may be configured away cannot be handed to a `fallback`");
         }
     }
 }
@@ -161,8 +193,8 @@ struct Constants<'a> {
 impl Constants<'_> {
     fn take<T>(&mut self, given: Option<Given<Value<T>>>) -> Option<Value<T>> {
         let Given { key, value } = given?;
-        if value.known.is_none() {
-            self.look_for_generics(&key, value.expr.to_token_stream());
+        if let Some(expr) = value.unknown() {
+            self.look_for_generics(&key, expr.to_token_stream());
         }
         Some(value)
     }
@@ -173,7 +205,8 @@ impl Constants<'_> {
             self.errors.at(&key, "`rate` needs `limit`, the permits per interval");
         }
         if per_ms.is_none() {
-            self.errors.at(&key, "`rate` needs `per_ms`, the interval; a limit per second is written `qps = 100`");
+            self.errors
+                .at(&key, "`rate` needs `per_ms`, the interval; a limit per second is written `qps = 100`");
         }
         let (limit, per_ms, buckets) = (self.take(limit), self.take(per_ms), self.take(buckets));
         Some(Flow { limit: limit?, per_ms: Some(per_ms?), precision: word(precision), buckets })
@@ -266,7 +299,8 @@ impl Parse for Function {
         let mut body: Group = input.parse()?;
 
         // `#![…]` and `//!` at the top of a body speak of the function.
-        let split = |input: ParseStream| Ok((input.call(Attribute::parse_inner)?, input.parse::<TokenStream>()?));
+        let split =
+            |input: ParseStream| Ok((input.call(Attribute::parse_inner)?, input.parse::<TokenStream>()?));
         let (inner, rest) = split.parse2(body.stream())?;
         if !inner.is_empty() {
             let span = body.span();
@@ -290,7 +324,11 @@ fn refuse_other_items(input: ParseStream) -> Result<()> {
         "a trait"
     } else if input.peek(Token![mod]) {
         "a module"
-    } else if input.peek(Token![|]) || input.peek(Token![move]) || input.peek2(Token![|]) || input.peek2(Token![move]) {
+    } else if input.peek(Token![|])
+        || input.peek(Token![move])
+        || input.peek2(Token![|])
+        || input.peek2(Token![move])
+    {
         "a closure"
     } else if input.peek(Token![let]) {
         "a `let`"

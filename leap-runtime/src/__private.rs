@@ -1,5 +1,5 @@
 //! What an expansion of `#[guarded]` calls. Nothing in here is for anyone else, and all of it may change.
-#![expect(missing_docs, missing_debug_implementations, clippy::missing_panics_doc, clippy::new_without_default, reason = "hidden")]
+#![expect(missing_debug_implementations, reason = "nothing in here is held by anybody")]
 
 use std::future::{Future, Ready, ready};
 use std::marker::PhantomData;
@@ -17,10 +17,10 @@ pub use crate::entry::{Entry, Guarded};
 pub use crate::event::Outcome;
 pub use crate::rule::{Mode, Precision, Rule};
 
-/// Runs the body of a guarded function and ends its call.
+/// Runs the body of a guarded function. Its call ends when the entry is dropped, which is to be next.
 #[inline]
-pub fn run<R>(entry: Entry, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
-    entry.run_with(body, judge)
+pub fn run<R>(entry: &mut Entry, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+    entry.run_inside(body, judge)
 }
 
 /// As [`run`], for async functions.
@@ -45,7 +45,6 @@ macro_rules! checked {
 
 /// `qps` and `rate(..)`.
 #[track_caller]
-#[expect(clippy::panic, reason = "evaluated while compiling: the panic is the compiler's error")]
 pub const fn flow(
     limit: f64,
     per_ms: u64,
@@ -81,14 +80,12 @@ pub struct BreakerWords {
 
 /// `slow_rt_ms` and `slow_ratio`.
 #[track_caller]
-#[expect(clippy::panic, reason = "evaluated while compiling: the panic is the compiler's error")]
 pub const fn slow_ratio(slow_rt_ms: u64, ratio: f64, words: BreakerWords) -> Rule {
     breaker(checked!(BreakerRule::slow_ratio(Duration::from_millis(slow_rt_ms), ratio)), words)
 }
 
 /// `error_ratio`.
 #[track_caller]
-#[expect(clippy::panic, reason = "evaluated while compiling: the panic is the compiler's error")]
 pub const fn error_ratio(ratio: f64, words: BreakerWords) -> Rule {
     breaker(checked!(BreakerRule::error_ratio(ratio)), words)
 }
@@ -100,7 +97,6 @@ pub const fn error_count(count: u32, words: BreakerWords) -> Rule {
 }
 
 #[track_caller]
-#[expect(clippy::panic, reason = "evaluated while compiling: the panic is the compiler's error")]
 const fn breaker(mut rule: BreakerRule, words: BreakerWords) -> Rule {
     if let Some(min_calls) = words.min_calls {
         rule = checked!(rule.with_min_calls(min_calls));
@@ -214,7 +210,7 @@ pub fn holds<R>(returned: &R, predicate: impl FnOnce(&R) -> bool) -> bool {
     predicate(returned)
 }
 
-/// What a fallback of an async function gave, whose type is to say whether it is to be awaited.
+/// What the fallback of an async function gave, whose type is to say whether it is to be awaited.
 pub struct Answer<'a, A, R>(PhantomData<(&'a A, R)>);
 
 impl<'a, A, R> Answer<'a, A, R> {
@@ -224,47 +220,39 @@ impl<'a, A, R> Answer<'a, A, R> {
 }
 
 pub trait ViaFuture {
-    type Way;
-
-    fn leap_way(&self) -> Self::Way;
+    fn leap_way(&self) -> AsFuture;
 }
 
 impl<A: Future<Output = R>, R> ViaFuture for Answer<'_, A, R> {
-    type Way = AsFuture<A>;
-
-    fn leap_way(&self) -> Self::Way {
-        AsFuture(PhantomData)
+    fn leap_way(&self) -> AsFuture {
+        AsFuture
     }
 }
 
 pub trait ViaValue {
-    type Way;
-
-    fn leap_way(&self) -> Self::Way;
+    fn leap_way(&self) -> AsValue;
 }
 
 impl<A, R> ViaValue for &Answer<'_, A, R> {
-    type Way = AsValue<R>;
-
-    fn leap_way(&self) -> Self::Way {
-        AsValue(PhantomData)
+    fn leap_way(&self) -> AsValue {
+        AsValue
     }
 }
 
 /// The answer is awaited.
-pub struct AsFuture<A>(PhantomData<fn(A)>);
+pub struct AsFuture;
 
-impl<A> AsFuture<A> {
-    pub fn settle(self, answer: A) -> A {
+impl AsFuture {
+    pub fn settle<A: Future>(self, answer: A) -> A {
         answer
     }
 }
 
 /// The answer is what the function returns.
-pub struct AsValue<R>(PhantomData<fn(R)>);
+pub struct AsValue;
 
-impl<R> AsValue<R> {
-    pub fn settle(self, answer: R) -> Ready<R> {
+impl AsValue {
+    pub fn settle<A>(self, answer: A) -> Ready<A> {
         ready(answer)
     }
 }

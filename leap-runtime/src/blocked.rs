@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::rule::{BreakerState, RuleId, RuleKind};
+use crate::rule::{BreakerState, FlowRule, RuleId, RuleKind};
 
 /// The name of a resource, shared without touching a reference count where it lives for ever.
 #[derive(Clone)]
@@ -66,22 +66,33 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What the rule that said no had before it.
+/// The answer of a check that says no.
+///
+/// Blocked calls come in masses: it borrows from the rule, and is passed on by reference, because moving large values
+/// about costs more than the decision.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reason {
-    /// `fits` tells whether as many permits can ever pass at once.
-    Flow { limit: f64, interval: Duration, fits: bool },
-    Isolation { limit: u32, in_flight: u32 },
-    Breaker { state: BreakerState },
-}
-
-/// The answer of a check that says no: everything about a block but the resource's name and what was asked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal {
-    pub(crate) rule: RuleId,
-    pub(crate) reason: Reason,
+pub(crate) struct Refusal<'a> {
+    pub(crate) rule: &'a RuleId,
+    pub(crate) by: By<'a>,
     /// The moment from which a call would have another chance, where it is known.
     pub(crate) until: Option<Timestamp>,
+}
+
+/// The kind of check that says no, and what it saw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By<'a> {
+    /// `fits` tells whether as many permits can ever pass at once.
+    Flow {
+        rule: &'a FlowRule,
+        fits: bool,
+    },
+    Isolation {
+        limit: u32,
+        in_flight: u32,
+    },
+    Breaker {
+        state: BreakerState,
+    },
 }
 
 /// A call that was turned away: by which rule, why, and when to come back.
@@ -107,21 +118,70 @@ pub(crate) struct Refusal {
 /// );
 /// # drop(first); Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// The fields are plain words in the order in which they are written: it is made for every blocked call, and copied into
+/// the caller's own error.
 #[derive(Clone)]
 #[must_use = "a blocked call should be answered"]
 pub struct Blocked {
     resource: Name,
-    rule: RuleId,
-    reason: Reason,
-    asked: u32,
+    function: Option<&'static str>,
+    limit: f64,
+    interval_ns: u64,
+    retry_after_ns: u64,
     at: Timestamp,
-    retry_after: Option<Duration>,
+    asked: u32,
+    in_flight: u32,
+    position: u16,
+    kind: RuleKind,
+    seen: Seen,
 }
 
+/// What the rule that said no had before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// The window is full for now.
+    Full,
+    /// More permits than can ever pass at once.
+    TooMany,
+    /// As many permits in flight as may be.
+    Busy,
+    /// An open breaker.
+    Open,
+    /// A half-open breaker whose probes are out.
+    Probing,
+}
+
+/// No time to wait helps, or none is known.
+const NEVER: u64 = u64::MAX;
+
 impl Blocked {
-    pub(crate) fn new(resource: Name, asked: u32, refusal: &Refusal, now: Timestamp) -> Self {
-        let retry_after = refusal.until.map(|until| until.since(now));
-        Self { resource, rule: refusal.rule, reason: refusal.reason, asked, at: now, retry_after }
+    #[inline]
+    pub(crate) fn new(resource: Name, asked: u32, refusal: &Refusal<'_>, now: Timestamp) -> Self {
+        let (limit, interval_ns, in_flight, seen) = match refusal.by {
+            By::Flow { rule, fits } => {
+                (rule.limit(), rule.interval_ns(), 0, if fits { Seen::Full } else { Seen::TooMany })
+            }
+            By::Isolation { limit, in_flight } => (limit.into(), 0, in_flight, Seen::Busy),
+            By::Breaker { state } => {
+                (0.0, 0, 0, if state == BreakerState::HalfOpen { Seen::Probing } else { Seen::Open })
+            }
+        };
+        let RuleId { function, kind, position } = *refusal.rule;
+        let retry_after_ns = refusal.until.map_or(NEVER, |until| until.since_ns(now));
+        Self {
+            resource,
+            function,
+            limit,
+            interval_ns,
+            retry_after_ns,
+            at: now,
+            asked,
+            in_flight,
+            position,
+            kind,
+            seen,
+        }
     }
 
     /// The resource whose rule said no.
@@ -131,12 +191,12 @@ impl Blocked {
 
     /// The kind of rule that said no.
     pub fn cause(&self) -> Cause {
-        self.rule.kind().into()
+        self.kind.into()
     }
 
     /// The rule that said no: the first, where several did.
     pub fn rule(&self) -> RuleId {
-        self.rule
+        RuleId { function: self.function, kind: self.kind, position: self.position }
     }
 
     /// How long to wait until a call has another chance, as far as this resource's own past tells.
@@ -144,7 +204,7 @@ impl Blocked {
     /// None where waiting does not help (more permits were asked for than can ever pass) or where it depends on
     /// calls that are running (isolation, probes).
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        (self.retry_after_ns != NEVER).then(|| Duration::from_nanos(self.retry_after_ns))
     }
 
     /// When it was blocked, by the registry's clock.
@@ -159,41 +219,44 @@ impl Blocked {
 
     /// What the rule allows: permits per interval, or permits in flight. None for a breaker.
     pub fn limit(&self) -> Option<f64> {
-        match self.reason {
-            Reason::Flow { limit, .. } => Some(limit),
-            Reason::Isolation { limit, .. } => Some(limit.into()),
-            Reason::Breaker { .. } => None,
+        match self.seen {
+            Seen::Full | Seen::TooMany | Seen::Busy => Some(self.limit),
+            Seen::Open | Seen::Probing => None,
         }
     }
 
     /// What the rule saw when it said no: permits in flight (isolation), or permits of the window that were taken,
     /// at least (flow). None for a breaker.
     pub fn observed(&self) -> Option<u64> {
-        match self.reason {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limits are at most 2³¹ − 1 here")]
-            Reason::Flow { limit, .. } => Some((limit as u64 + 1).saturating_sub(self.asked.into())),
-            Reason::Isolation { in_flight, .. } => Some(in_flight.into()),
-            Reason::Breaker { .. } => None,
+        match self.seen {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "at most 2³¹ − 1 here"
+            )]
+            Seen::Full | Seen::TooMany => Some((self.limit as u64 + 1).saturating_sub(self.asked.into())),
+            Seen::Busy => Some(self.in_flight.into()),
+            Seen::Open | Seen::Probing => None,
         }
     }
 }
 
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit, asked, in_flight, .. } = self;
+        let interval = Duration::from_nanos(self.interval_ns);
         write!(f, "`{}` is blocked: ", self.resource())?;
-        match self.reason {
-            Reason::Flow { limit: 0.0, .. } => f.write_str("its limit is 0"),
-            Reason::Flow { limit, interval, fits: true } => write!(f, "its limit of {limit} per {interval:?} is reached"),
-            Reason::Flow { limit, interval, fits: false } => {
-                write!(f, "{} permits at once can never fit its limit of {limit} per {interval:?}", self.asked)
+        match self.seen {
+            Seen::Full | Seen::TooMany if *limit == 0.0 => f.write_str("its limit is 0"),
+            Seen::Full => write!(f, "its limit of {limit} per {interval:?} is reached"),
+            Seen::TooMany => {
+                write!(f, "{asked} permits at once can never fit its limit of {limit} per {interval:?}")
             }
-            Reason::Isolation { limit, in_flight } => write!(f, "{in_flight} of at most {limit} calls are in flight"),
-            Reason::Breaker { state: BreakerState::HalfOpen } => {
-                f.write_str("its circuit breaker is half-open and all probes are out")
-            }
-            Reason::Breaker { .. } => f.write_str("its circuit breaker is open"),
+            Seen::Busy => write!(f, "{in_flight} of at most {limit} calls are in flight"),
+            Seen::Open => f.write_str("its circuit breaker is open"),
+            Seen::Probing => f.write_str("its circuit breaker is half-open and all probes are out"),
         }?;
-        match self.retry_after {
+        match self.retry_after() {
             Some(time) => write!(f, "; retry after {time:?}"),
             None => Ok(()),
         }
@@ -204,11 +267,13 @@ impl fmt::Debug for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocked")
             .field("resource", &self.resource())
-            .field("rule", &self.rule)
-            .field("reason", &self.reason)
+            .field("rule", &self.rule())
             .field("permits", &self.asked)
-            .field("retry_after", &self.retry_after)
-            .finish()
+            .field("limit", &self.limit())
+            .field("observed", &self.observed())
+            .field("at", &self.at)
+            .field("retry_after", &self.retry_after())
+            .finish_non_exhaustive()
     }
 }
 
@@ -256,6 +321,6 @@ mod tests {
 
     #[test]
     fn a_block_is_small_enough_to_return_by_value() {
-        assert!(size_of::<Blocked>() <= 120, "{}", size_of::<Blocked>());
+        assert!(size_of::<Blocked>() <= 96, "{}", size_of::<Blocked>());
     }
 }

@@ -4,28 +4,56 @@ use std::cell::Cell;
 
 use crate::event::Outcome;
 
-/// What the running body has said about its call. Plain values: nothing here reaches into an entry.
+/// What the running body has said about its call, in one plain word: nothing here reaches into an entry.
+///
+/// ```text
+///  63         3   2 1        0
+/// | charged    | outcome | inside |    outcome: 0 nothing said, 1 exception, 2 ignored
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Marks {
-    inside: bool,
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) charged: u64,
-}
+pub(crate) struct Marks(u64);
+
+const INSIDE: u64 = 1;
+const OUTCOME: u64 = 0b110;
+const FAILED: u64 = 0b010;
+const IGNORED: u64 = 0b100;
+const CHARGED: u32 = 3;
 
 thread_local! {
-    static MARKS: Cell<Marks> = const { Cell::new(Marks { inside: false, outcome: None, charged: 0 }) };
+    static MARKS: Cell<Marks> = const { Cell::new(Marks(0)) };
 }
 
 impl Marks {
-    /// Those of a body that goes on with `outcome` as its last word.
-    pub(crate) fn inside(outcome: Option<Outcome>) -> Self {
-        Self { inside: true, outcome, charged: 0 }
-    }
+    /// Those of a body that has said nothing yet.
+    pub(crate) const INSIDE: Self = Self(INSIDE);
 
     /// Makes these the marks of this thread, and returns those that were.
     #[inline]
     pub(crate) fn swap(self) -> Self {
         MARKS.replace(self)
+    }
+
+    /// Whether the body has said anything.
+    #[inline]
+    pub(crate) fn is_silent(self) -> bool {
+        self.0 & !INSIDE == 0
+    }
+
+    /// The outcome that the body wants, if it said so.
+    #[inline]
+    pub(crate) fn outcome(self) -> Option<Outcome> {
+        match self.0 & OUTCOME {
+            FAILED => Some(Outcome::Exception),
+            IGNORED => Some(Outcome::Ignored),
+            _ => None,
+        }
+    }
+
+    /// Takes out the permits that the body has charged.
+    pub(crate) fn take_charged(&mut self) -> u64 {
+        let charged = self.0 >> CHARGED;
+        self.0 &= INSIDE | OUTCOME;
+        charged
     }
 }
 
@@ -61,25 +89,26 @@ pub struct Current(());
 impl Current {
     /// Makes the call end as an exception, whatever it returns.
     pub fn fail(self) {
-        self.mark(|marks| marks.outcome = Some(Outcome::Exception));
+        mark(|marks| marks & !OUTCOME | FAILED);
     }
 
     /// Makes the call end without a verdict, whatever it returns.
     pub fn ignore(self) {
-        self.mark(|marks| marks.outcome = Some(Outcome::Ignored));
+        mark(|marks| marks & !OUTCOME | IGNORED);
     }
 
     /// Adds `n` permits that are known only now (bytes, tokens) to the call, when the body returns or, in async
     /// code, at its next await. See [`Entry::charge`](crate::Entry::charge).
     pub fn charge(self, n: u64) {
-        self.mark(|marks| marks.charged = marks.charged.saturating_add(n));
+        mark(|marks| {
+            marks.saturating_add(n.min(u64::MAX >> CHARGED) << CHARGED) & !OUTCOME | marks & OUTCOME | INSIDE
+        });
     }
+}
 
-    fn mark(self, change: impl FnOnce(&mut Marks)) {
-        let mut marks = MARKS.get();
-        if marks.inside {
-            change(&mut marks);
-            MARKS.set(marks);
-        }
+fn mark(change: impl FnOnce(u64) -> u64) {
+    let Marks(marks) = MARKS.get();
+    if marks & INSIDE != 0 {
+        MARKS.set(Marks(change(marks)));
     }
 }

@@ -18,40 +18,58 @@ use crate::event::{Outcome, Transition};
 use crate::resource::{Handle, Resource};
 use crate::rule::RuleId;
 
-/// Asks the plan of `resource` to let a call of `permits` through.
+/// Asks the plan of the resource to let a call of `permits` through.
 #[inline]
-pub(crate) fn enter(resource: Handle, permits: u32) -> Result<Entry, Blocked> {
+pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
     let permits = permits.max(1);
-    let environment = resource.environment();
+    let resource: &Resource = &handle;
+    let (node, environment) = (resource.node(), resource.environment());
     let now = environment.now();
-    resource.node().turn(now);
+    node.turn(now);
     let plan = resource.plan();
-    let tell = |rule, moved| tell_transition(&resource, rule, moved, now);
-    match plan.admit(resource.node().passed(), now, permits, || environment.now(), tell) {
-        Ok((held, after)) => {
-            resource.node().enter(after, permits, now);
-            let plan = plan.wants_the_end().then_some(plan);
-            let was_panicking = panicking();
-            Ok(Entry { resource, plan, held, entered: now, permits, charged: 0, outcome: None, marked: None, was_panicking })
+    let mut held = Held::default();
+    let tell = |rule, moved| tell_transition(resource, rule, moved, now);
+    match &plan.admit(&mut held, node.passed(), now, permits, || environment.now(), tell) {
+        Ok(after) => node.enter(*after, permits, now),
+        Err(_) if plan.windows().is_worn_out(now) => {
+            resource.renew(now);
+            return enter_again(handle, permits);
         }
-        Err(refusal) => {
-            let is_worn_out = plan.windows().is_worn_out(now);
-            drop(plan);
-            if is_worn_out {
-                resource.renew(now);
-                return enter(resource, permits);
-            }
-            Err(turn_away(&resource, permits, &refusal, now))
-        }
+        Err(refusal) => return turn_away(&handle, permits, refusal, now),
     }
+    let plan = plan.wants_the_end().then_some(plan);
+    Ok(Entry {
+        resource: handle,
+        plan,
+        held,
+        entered: now,
+        charged: 0,
+        permits,
+        marks: Marks::INSIDE,
+        outcome: None,
+        was_panicking: panicking(),
+    })
 }
 
 #[cold]
-fn turn_away(resource: &Handle, permits: u32, refusal: &Refusal, now: Timestamp) -> Blocked {
-    resource.node().block(refusal.rule.kind().into(), permits, now);
-    let blocked = Blocked::new(resource.to_name(), permits, refusal, now);
-    resource.environment().tell(|observer| observer.on_block(&blocked));
-    blocked
+fn enter_again(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
+    enter(handle, permits)
+}
+
+/// Counts a block and tells of it.
+#[inline(never)]
+fn turn_away(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> Result<Entry, Blocked> {
+    handle.node().block(refusal.rule.kind().into(), permits, now);
+    if handle.environment().is_observed() {
+        tell_block(handle, permits, refusal, now);
+    }
+    Err(Blocked::new(handle.to_name(), permits, refusal, now))
+}
+
+#[cold]
+fn tell_block(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) {
+    let blocked = Blocked::new(handle.to_name(), permits, refusal, now);
+    handle.environment().tell(|observer| observer.on_block(&blocked));
 }
 
 #[cold]
@@ -91,11 +109,11 @@ pub struct Entry {
     held: Held,
     entered: Timestamp,
     permits: u32,
+    /// What the body said of its call.
+    marks: Marks,
     charged: u64,
     /// What was said of the end. The pessimistic outcome is the default: success has to be said.
     outcome: Option<Outcome>,
-    /// What the body said of itself.
-    marked: Option<Outcome>,
     /// A panic that was on its way before the call is not the call's own.
     was_panicking: bool,
 }
@@ -116,6 +134,7 @@ impl Entry {
     /// # Errors
     ///
     /// Those of the body.
+    #[inline]
     pub fn run<T, E>(self, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.run_with(body, of_result)
     }
@@ -123,15 +142,9 @@ impl Entry {
     /// Runs the body and ends the call as `judge` says of what it returned.
     ///
     /// A panic in `judge` is contained and counts as an exception of the call.
-    pub fn run_with<R>(self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
-        let mut slot = Some(self);
-        let running = Running::new(&mut slot);
-        let value = body();
-        running.returned();
-        if let Some(entry) = slot {
-            entry.end_as(&value, judge);
-        }
-        value
+    #[inline]
+    pub fn run_with<R>(mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+        self.run_inside(body, judge)
     }
 
     /// Runs the future and ends the call when it is ready: a success with `Ok`, an exception with `Err` or a panic,
@@ -175,17 +188,35 @@ impl Entry {
         added
     }
 
-    /// Ends the call as `judge` says, unless the body had the last word.
+    #[cold]
+    fn hear(&mut self, mut marks: Marks) {
+        let charged = marks.take_charged();
+        self.marks = marks;
+        self.charge(charged);
+    }
+
+    /// As [`run_with`](Self::run_with), for who drops the entry next: an entry is large to move about.
     #[inline]
-    fn end_as<R>(mut self, value: &R, judge: impl FnOnce(&R) -> Outcome) {
-        let resource = &self.resource;
-        self.outcome = self.marked.or_else(|| {
-            let outcome = resource.environment().contain("outcome predicate", resource.name(), || judge(value));
-            Some(outcome.unwrap_or(Outcome::Exception))
+    pub(crate) fn run_inside<R>(&mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+        let running = Running::new(self);
+        let value = body();
+        drop(running);
+        self.judge(&value, judge);
+        value
+    }
+
+    /// Has the call end as `judge` says, unless the body had the last word.
+    #[inline]
+    fn judge<R>(&mut self, value: &R, judge: impl FnOnce(&R) -> Outcome) {
+        self.outcome = self.marks.outcome().or_else(|| {
+            let (environment, name) = (self.resource.environment(), self.resource.name());
+            let outcome = environment.contain("outcome predicate", name, || judge(value));
+            outcome.or(Some(Outcome::Exception))
         });
     }
 }
 
+#[inline]
 fn of_result<T, E>(result: &Result<T, E>) -> Outcome {
     if result.is_ok() { Outcome::Success } else { Outcome::Exception }
 }
@@ -198,17 +229,19 @@ impl Drop for Entry {
             None if panicking() && !self.was_panicking => Outcome::Exception,
             None => Outcome::Cancelled,
         };
-        let now = self.resource.environment().now();
+        let resource: &Resource = &self.resource;
+        let node = resource.node();
+        let now = resource.environment().now();
         let rt_ns = now.since_ns(self.entered);
-        self.resource.node().turn(now);
-        self.resource.node().complete(outcome, self.permits(), rt_ns, now);
+        node.turn(now);
+        node.complete(outcome, self.permits(), rt_ns, now);
         if let Some(plan) = &self.plan {
             let completed = match outcome {
                 Outcome::Success => Some(Completed { rt_ns, exception: false }),
                 Outcome::Exception => Some(Completed { rt_ns, exception: true }),
                 Outcome::Ignored | Outcome::Cancelled => None,
             };
-            let tell = |rule, moved| tell_transition(&self.resource, rule, moved, now);
+            let tell = |rule, moved| tell_transition(resource, rule, moved, now);
             plan.end(&self.held, self.permits, completed, now, tell);
         }
     }
@@ -216,23 +249,15 @@ impl Drop for Entry {
 
 /// The stretch during which the body of an entry runs on this thread: it may mark its call meanwhile.
 struct Running<'a> {
-    slot: &'a mut Option<Entry>,
+    entry: &'a mut Entry,
     outer: Marks,
-    returned: bool,
 }
 
 impl<'a> Running<'a> {
     #[inline]
-    fn new(slot: &'a mut Option<Entry>) -> Self {
-        let marked = slot.as_ref().and_then(|entry| entry.marked);
-        let outer = Marks::inside(marked).swap();
-        Self { slot, outer, returned: false }
-    }
-
-    /// The body returned, or its future waits.
-    #[inline]
-    fn returned(mut self) {
-        self.returned = true;
+    fn new(entry: &'a mut Entry) -> Self {
+        let outer = entry.marks.swap();
+        Self { entry, outer }
     }
 }
 
@@ -240,17 +265,19 @@ impl Drop for Running<'_> {
     #[inline]
     fn drop(&mut self) {
         let marks = self.outer.swap();
-        if let Some(entry) = self.slot {
-            entry.marked = marks.outcome;
-            if marks.charged > 0 {
-                entry.charge(marks.charged);
-            }
+        if !marks.is_silent() {
+            self.entry.hear(marks);
         }
-        if !self.returned {
-            // The body panicked: the call ends here, as an exception, although its future may live on.
-            if let Some(entry) = self.slot.take() {
-                entry.end(Outcome::Exception);
-            }
+    }
+}
+
+/// Ends the call of a body that panics while it is polled, although its future may live on.
+struct EndsByPanic<'a>(&'a mut Option<Entry>);
+
+impl Drop for EndsByPanic<'_> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.0.take() {
+            entry.end(Outcome::Exception);
         }
     }
 }
@@ -281,12 +308,14 @@ impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let running = Running::new(this.entry);
+        let ends_by_panic = EndsByPanic(this.entry);
+        let running = ends_by_panic.0.as_mut().map(Running::new);
         let polled = this.future.poll(context);
-        running.returned();
+        drop(running);
+        std::mem::forget(ends_by_panic);
         let value = ready!(polled);
-        if let (Some(entry), Some(judge)) = (this.entry.take(), this.judge.take()) {
-            entry.end_as(&value, judge);
+        if let (Some(mut entry), Some(judge)) = (this.entry.take(), this.judge.take()) {
+            entry.judge(&value, judge);
         }
         Poll::Ready(value)
     }

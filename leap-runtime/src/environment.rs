@@ -59,25 +59,23 @@ impl Environment {
         self.second_buckets
     }
 
-    pub(crate) fn observe(&self, observer: Arc<dyn Observer>) {
+    pub(crate) fn observe(&self, observer: &Arc<dyn Observer>) {
         self.observers.rcu(|observers| {
             let mut observers = Vec::clone(observers);
-            observers.push(Arc::clone(&observer));
+            observers.push(Arc::clone(observer));
             observers
         });
         self.is_observed.store(true, Ordering::Release);
     }
 
-    /// Tells every observer. A panic in one is contained and told to the others.
+    /// Whether there is anybody to tell.
     #[inline]
-    pub(crate) fn tell(&self, event: impl Fn(&dyn Observer)) {
-        if self.is_observed.load(Ordering::Acquire) {
-            self.tell_all(&event);
-        }
+    pub(crate) fn is_observed(&self) -> bool {
+        self.is_observed.load(Ordering::Acquire)
     }
 
-    #[cold]
-    fn tell_all(&self, event: &dyn Fn(&dyn Observer)) {
+    /// Tells every observer. A panic in one is contained and told to the others.
+    pub(crate) fn tell(&self, event: impl Fn(&dyn Observer)) {
         let observers = self.observers.load_full();
         for (i, observer) in observers.iter().enumerate() {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| event(&**observer))) {
@@ -91,7 +89,12 @@ impl Environment {
 
     /// Runs code that is not ours; a panic in it is contained, counted and told.
     #[inline]
-    pub(crate) fn contain<T>(&self, place: &'static str, resource: &str, code: impl FnOnce() -> T) -> Option<T> {
+    pub(crate) fn contain<T>(
+        &self,
+        place: &'static str,
+        resource: &str,
+        code: impl FnOnce() -> T,
+    ) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(code)) {
             Ok(value) => Some(value),
             Err(payload) => {

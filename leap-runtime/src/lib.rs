@@ -94,8 +94,8 @@ pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
 pub use registry::{Builder, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
 pub use rule::{
-    Behavior, BreakerRule, BreakerState, FlowRule, IsolationRule, Mode, Precision, Rule, RuleError, RuleId, RuleKind,
-    RuleSet, Strategy,
+    Behavior, BreakerRule, BreakerState, FlowRule, IsolationRule, Mode, Precision, Rule, RuleError, RuleId,
+    RuleKind, RuleSet, Strategy,
 };
 pub use stats::{BreakerStats, Percentiles, ResourceStats, StatsTable, Traffic};
 #[cfg(feature = "tracing")]

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::blocked::{Reason, Refusal};
+use crate::blocked::Refusal;
 use crate::check::flow::windows::Windows;
-use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::clock::{Clock, SystemClock};
 use crate::rule::{FlowRule, RuleId, RuleKind};
 use crate::sync::AtomicU64;
 
@@ -29,6 +29,7 @@ use crate::sync::AtomicU64;
 /// ```
 #[derive(Debug)]
 pub struct Limiter<C = SystemClock> {
+    rule: FlowRule,
     clock: C,
     passed: AtomicU64,
     windows: Windows,
@@ -45,9 +46,9 @@ impl<C: Clock> Limiter<C> {
     /// A limiter on another clock. The rule's mode plays no part.
     pub fn with_clock(rule: FlowRule, clock: C) -> Self {
         let passed = AtomicU64::new(0);
-        let rules = vec![(RuleId::new(None, RuleKind::Flow, 0), rule)];
-        let windows = Windows::new(rules, &Windows::default(), &passed, clock.now());
-        Self { clock, passed, windows }
+        let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule)];
+        let windows = Windows::new(&rules, &Windows::default(), &passed, clock.now());
+        Self { rule, clock, passed, windows }
     }
 
     /// Takes `n` permits if the window has room for all of them. 0 is taken as 1.
@@ -57,10 +58,13 @@ impl<C: Clock> Limiter<C> {
     /// [`Refused`], with the time after which there is room as far as the past tells. Nothing is taken then.
     pub fn try_acquire(&self, n: u32) -> Result<(), Refused> {
         let now = self.clock.now();
-        self.windows
-            .admit(&self.passed, now, n.max(1).into(), || self.clock.now())
-            .map(drop)
-            .map_err(|refusal| Refused::new(&refusal, now))
+        self.windows.admit(&self.passed, now, n.max(1).into(), || self.clock.now()).map(drop).map_err(
+            |Refusal { until, .. }| Refused {
+                limit: self.rule.limit(),
+                interval: self.rule.interval(),
+                retry_after: until.map(|until| until.since(now)),
+            },
+        )
     }
 
     /// The permits taken since the start.
@@ -78,14 +82,6 @@ pub struct Refused {
 }
 
 impl Refused {
-    fn new(refusal: &Refusal, now: Timestamp) -> Self {
-        let (limit, interval) = match refusal.reason {
-            Reason::Flow { limit, interval, .. } => (limit, interval),
-            Reason::Isolation { .. } | Reason::Breaker { .. } => (0.0, Duration::ZERO),
-        };
-        Self { limit, interval, retry_after: refusal.until.map(|until| until.since(now)) }
-    }
-
     /// How long to wait for room; none where more was asked for than can ever pass at once.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -96,9 +92,17 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.retry_after {
             Some(time) => {
-                write!(f, "the limit of {} per {:?} is reached; retry after {time:?}", self.limit, self.interval)
+                write!(
+                    f,
+                    "the limit of {} per {:?} is reached; retry after {time:?}",
+                    self.limit, self.interval
+                )
             }
-            None => write!(f, "so many permits at once never fit the limit of {} per {:?}", self.limit, self.interval),
+            None => write!(
+                f,
+                "so many permits at once never fit the limit of {} per {:?}",
+                self.limit, self.interval
+            ),
         }
     }
 }

@@ -189,11 +189,11 @@ impl Node {
     #[cold]
     fn turn_rings(&self, now: Timestamp) {
         self.second.turn(now, |slot| self.open(slot));
-        if let Some(minute) = self.minute.get() {
-            if minute.buckets.is_due(now) {
-                minute.buckets.turn(now, |slot| self.open(slot));
-                minute.histogram.turn(now);
-            }
+        if let Some(minute) = self.minute.get()
+            && minute.buckets.is_due(now)
+        {
+            minute.buckets.turn(now, |slot| self.open(slot));
+            minute.histogram.turn(now);
         }
     }
 
@@ -353,7 +353,9 @@ impl Node {
                 counts.rt_max = Some(Duration::from_nanos(max));
             }
             let Some(oldest) = view.oldest() else { return counts };
-            let since = |total: u64, base: &AtomicU32| u64::from((total as u32).wrapping_sub(base.load(Ordering::Relaxed)));
+            let since = |total: u64, base: &AtomicU32| {
+                u64::from((total as u32).wrapping_sub(base.load(Ordering::Relaxed)))
+            };
             let totals = self.totals();
             for i in 0..N_ENTRY {
                 counts.entry[i] = since(totals.entry[i], &oldest.entry[i]);

@@ -72,7 +72,7 @@ impl Registry {
 
     /// A registry with another clock, other statistics or observers.
     pub fn builder() -> Builder {
-        Builder { clock: None, second_buckets: 10, observers: vec![] }
+        Builder::default()
     }
 
     /// Lets a call of `resource` through, unless a rule says no.
@@ -133,10 +133,9 @@ impl Registry {
         let Some(resource) = self.find(resource) else { return Ok(()) };
         let (environment, n) = (resource.environment(), n.max(1));
         let now = environment.now();
-        resource
-            .plan()
-            .peek(resource.node().passed(), now, n, || environment.now())
-            .map_err(|refusal| Blocked::new(Handle::Shared(Arc::clone(&resource)).to_name(), n, &refusal, now))
+        resource.plan().peek(resource.node().passed(), now, n, || environment.now()).map_err(|refusal| {
+            Blocked::new(Handle::Shared(Arc::clone(&resource)).to_name(), n, &refusal, now)
+        })
     }
 
     /// Loads rules in place of those loaded before. They hold from the next call on; what has passed before counts.
@@ -177,7 +176,8 @@ impl Registry {
 
     /// Has `observer` told of everything that happens from now on.
     pub fn observe(&self, observer: impl Observer) {
-        self.inner.environment.observe(Arc::new(observer));
+        let observer: Arc<dyn Observer> = Arc::new(observer);
+        self.inner.environment.observe(&observer);
     }
 
     /// The panics that were contained since the start: in observers, and in predicates of `#[guarded]`.
@@ -246,9 +246,17 @@ fn is_name(name: &str) -> bool {
 
 /// Counts what becomes of the rules of one resource, kind by kind and place by place.
 fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
-    let kinds = [RuleKind::Flow, RuleKind::Isolation, RuleKind::SlowRatio, RuleKind::ErrorRatio, RuleKind::ErrorCount];
+    let kinds = [
+        RuleKind::Flow,
+        RuleKind::Isolation,
+        RuleKind::SlowRatio,
+        RuleKind::ErrorRatio,
+        RuleKind::ErrorCount,
+    ];
     for kind in kinds {
-        let of_kind = |rules: &[Rule]| -> Vec<Rule> { rules.iter().copied().filter(|rule| rule.kind() == kind).collect() };
+        let of_kind = |rules: &[Rule]| -> Vec<Rule> {
+            rules.iter().copied().filter(|rule| rule.kind() == kind).collect()
+        };
         let (before, after) = (of_kind(before), of_kind(after));
         let kept = before.iter().zip(&after).filter(|(before, after)| before == after).count();
         report.kept += kept;
@@ -260,10 +268,10 @@ fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
 
 fn note(name: &str, resource: &Resource, before: &[Rule], after: &[Rule], report: &mut LoadReport) {
     for rule in after {
-        if let Rule::Flow(flow) = rule {
-            if flow.permits().is_none() {
-                report.notes.push(format!("`{name}`: {flow}: a limit above 2147483647 per window is no limit"));
-            }
+        if let Rule::Flow(flow) = rule
+            && flow.permits().is_none()
+        {
+            report.notes.push(format!("`{name}`: {flow}: a limit above 2147483647 per window is no limit"));
         }
     }
     let isolates = |rules: &[Rule]| {
@@ -271,7 +279,9 @@ fn note(name: &str, resource: &Resource, before: &[Rule], after: &[Rule], report
     };
     let in_flight = resource.node().in_flight();
     if in_flight > 0 && isolates(after) && !isolates(before) {
-        report.notes.push(format!("`{name}`: the {in_flight} calls already in flight are not in the new isolation's count"));
+        report.notes.push(format!(
+            "`{name}`: the {in_flight} calls already in flight are not in the new isolation's count"
+        ));
     }
 }
 
@@ -285,12 +295,17 @@ impl fmt::Debug for Registry {
 }
 
 /// Settings of a registry to be.
-#[derive(Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
     second_buckets: u32,
     observers: Vec<Arc<dyn Observer>>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { clock: None, second_buckets: 10, observers: vec![] }
+    }
 }
 
 impl Builder {
@@ -324,7 +339,8 @@ impl Builder {
     pub fn build(self) -> Registry {
         let clock = self.clock.map_or_else(|| AnyClock::System(SystemClock::default()), AnyClock::Other);
         let environment = Environment::new(clock, self.second_buckets, self.observers);
-        let inner = Inner { environment: Arc::new(environment), resources: DashMap::new(), loaded: Mutex::default() };
+        let inner =
+            Inner { environment: Arc::new(environment), resources: DashMap::new(), loaded: Mutex::default() };
         Registry { inner: Arc::new(inner) }
     }
 }
@@ -387,7 +403,11 @@ impl fmt::Display for LoadError {
             return f.write_str("a rule is given for a resource without a name");
         }
         let start: String = self.name.chars().take(32).collect();
-        write!(f, "the resource name `{start}…` is {} bytes long; at most {NAME_MAX} are allowed", self.name.len())
+        write!(
+            f,
+            "the resource name `{start}…` is {} bytes long; at most {NAME_MAX} are allowed",
+            self.name.len()
+        )
     }
 }
 

@@ -135,7 +135,10 @@ impl Resource {
 
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resource").field("name", &self.name).field("plan", &self.plan.load()).finish_non_exhaustive()
+        f.debug_struct("Resource")
+            .field("name", &self.name)
+            .field("plan", &self.plan.load())
+            .finish_non_exhaustive()
     }
 }
 

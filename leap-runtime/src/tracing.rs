@@ -81,7 +81,8 @@ impl Observer for TracingObserver {
     }
 
     fn on_load(&self, report: &LoadReport) {
-        let (added, changed, kept, removed) = (report.added(), report.changed(), report.kept(), report.removed());
+        let (added, changed, kept, removed) =
+            (report.added(), report.changed(), report.kept(), report.removed());
         ::tracing::info!(target: "leap", added, changed, kept, removed, "{report}");
     }
 

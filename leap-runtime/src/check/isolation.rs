@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::blocked::{Reason, Refusal};
+use crate::blocked::{By, Refusal};
 use crate::rule::{IsolationRule, RuleId};
 use crate::sync::{AtomicU32, Ordering};
 
@@ -29,19 +29,17 @@ impl Isolation {
     ///
     /// Looking and taking are one compare-exchange, so no two calls can take the last permit.
     #[inline]
-    pub(crate) fn take(&self, n: u32) -> Result<(), Refusal> {
+    pub(crate) fn take(&self, n: u32) -> Result<(), Refusal<'_>> {
         // Acquire: what the calls that gave these permits back counted before is seen by the one that takes them, so
         // the peak in flight cannot come out above the limit.
-        self.in_flight
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |held| {
-                held.checked_add(n).filter(|taken| *taken <= self.limit)
-            })
-            .map(drop)
-            .map_err(|held| self.refusal(held, n))
+        let taken = self.in_flight.fetch_update(Ordering::Acquire, Ordering::Relaxed, |held| {
+            held.checked_add(n).filter(|taken| *taken <= self.limit)
+        });
+        taken.map(drop).map_err(|held| self.refusal(held, n))
     }
 
-    /// What a call of `n` permits would be told; takes nothing.
-    pub(crate) fn peek(&self, n: u32) -> Result<(), Refusal> {
+    /// As [`take`](Self::take), but takes nothing.
+    pub(crate) fn peek(&self, n: u32) -> Result<(), Refusal<'_>> {
         let held = self.in_flight();
         match held.checked_add(n) {
             Some(taken) if taken <= self.limit => Ok(()),
@@ -59,20 +57,20 @@ impl Isolation {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    #[cold]
-    fn refusal(&self, held: u32, n: u32) -> Refusal {
-        let (id, limit) = self
+    #[inline]
+    fn refusal(&self, held: u32, n: u32) -> Refusal<'_> {
+        let is_full = |limit| held.checked_add(n).is_none_or(|taken| taken > limit);
+        let (rule, limit) = self
             .rules
             .iter()
-            .map(|(id, rule)| (*id, rule.max_concurrency()))
-            .find(|(_, limit)| held.checked_add(n).is_none_or(|taken| taken > *limit))
+            .map(|(id, rule)| (id, rule.max_concurrency()))
+            .find(|(_, limit)| is_full(*limit))
             .expect("the smallest limit is one of them and refused");
-        Refusal { rule: id, reason: Reason::Isolation { limit, in_flight: held }, until: None }
+        Refusal { rule, by: By::Isolation { limit, in_flight: held }, until: None }
     }
 }
 
-#[cfg(test)]
-#[cfg(not(leap_loom))]
+#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
 mod tests {
     use super::*;
     use crate::rule::RuleKind;
@@ -116,7 +114,7 @@ mod models {
         loom::model(|| {
             let rule = (RuleId::new(None, RuleKind::Isolation, 0), IsolationRule::new(1));
             let isolation = loom::sync::Arc::new(Isolation::new(vec![rule], None).unwrap());
-            let inside = loom::sync::Arc::new(loom::sync::atomic::AtomicU32::new(0));
+            let inside = loom::sync::Arc::new(AtomicU32::new(0));
             let threads: Vec<_> = (0..3)
                 .map(|_| {
                     let (isolation, inside) = (isolation.clone(), inside.clone());

@@ -34,7 +34,12 @@ pub(crate) struct Completed {
 
 impl Plan {
     /// The plan of `rules`, keeping the live state that `previous` has of the same ones.
-    pub(crate) fn new(rules: Vec<(RuleId, Rule)>, previous: &Self, passed: &AtomicU64, now: Timestamp) -> Self {
+    pub(crate) fn new(
+        rules: Vec<(RuleId, Rule)>,
+        previous: &Self,
+        passed: &AtomicU64,
+        now: Timestamp,
+    ) -> Self {
         let (mut breakers, mut isolation, mut flow) = (vec![], vec![], vec![]);
         for (id, rule) in rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce) {
             match rule {
@@ -49,7 +54,7 @@ impl Plan {
         Self {
             breakers: breakers.into(),
             isolation: Isolation::new(isolation, previous.isolation.as_ref()),
-            windows: Windows::new(flow, &previous.windows, passed, now),
+            windows: Windows::new(&flow, &previous.windows, passed, now),
             rules: rules.into(),
         }
     }
@@ -77,21 +82,22 @@ impl Plan {
         !self.breakers.is_empty() || self.isolation.is_some()
     }
 
-    /// Lets a call of `n` permits through all checks, or none. Returns what the entry holds until its end, and
-    /// `passed` as this call left it; `tell` hears of transitions.
+    /// Lets a call of `n` permits through all checks, or none. Returns `passed` as this call left it; `held` is what the
+    /// entry holds until its end, `tell` hears of transitions.
     #[inline]
     pub(crate) fn admit(
         &self,
+        held: &mut Held,
         passed: &AtomicU64,
         now: Timestamp,
         n: u32,
         reading: impl Fn() -> Timestamp,
         mut tell: impl FnMut(RuleId, Moved),
-    ) -> Result<(Held, u64), Refusal> {
+    ) -> Result<u64, Refusal<'_>> {
         if !self.wants_the_end() {
-            return Ok((Held::default(), self.windows.admit(passed, now, n.into(), reading)?));
+            return self.windows.admit(passed, now, n.into(), reading);
         }
-        let mut reservation = Reservation { plan: self, held: Held::default(), n_breakers: 0, permits: 0 };
+        let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
         for breaker in &self.breakers {
             let (generation, moved) = breaker.enter(now)?;
             reservation.held.set(reservation.n_breakers, generation, self.breakers.len());
@@ -104,8 +110,12 @@ impl Plan {
             isolation.take(n)?;
             reservation.permits = n;
         }
-        let after = self.windows.admit(passed, now, n.into(), reading)?;
-        Ok((reservation.commit(), after))
+        let admitted = self.windows.admit(passed, now, n.into(), reading);
+        if admitted.is_ok() {
+            // All checks agreed: what was taken belongs to the entry.
+            std::mem::forget(reservation);
+        }
+        admitted
     }
 
     /// What a call of `n` permits would be told; takes nothing.
@@ -115,7 +125,7 @@ impl Plan {
         now: Timestamp,
         n: u32,
         reading: impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Refusal<'_>> {
         self.breakers.iter().try_for_each(|breaker| breaker.peek(now))?;
         self.isolation.iter().try_for_each(|isolation| isolation.peek(n))?;
         self.windows.peek(passed, now, n.into(), reading)
@@ -151,61 +161,64 @@ impl Plan {
 const INLINE: usize = 3;
 
 /// What an entry holds of its plan: the generation of each breaker that let it through, in the order of the plan.
+///
+/// The first ones are fields and not an array, so that the compiler can keep them in registers on the way in.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    first: [u64; INLINE],
-    more: Vec<u64>,
+    first: u64,
+    second: u64,
+    third: u64,
+    more: Option<Box<[u64]>>,
 }
 
 impl Held {
     #[inline]
     fn set(&mut self, i: usize, generation: u64, n_breakers: usize) {
-        match self.first.get_mut(i) {
-            Some(slot) => *slot = generation,
-            None => self.push(generation, n_breakers),
+        match i {
+            0 => self.first = generation,
+            1 => self.second = generation,
+            2 => self.third = generation,
+            _ => self.set_more(i - INLINE, generation, n_breakers - INLINE),
         }
     }
 
     #[cold]
-    fn push(&mut self, generation: u64, n_breakers: usize) {
-        self.more.reserve_exact(n_breakers - INLINE - self.more.len());
-        self.more.push(generation);
+    fn set_more(&mut self, i: usize, generation: u64, n: usize) {
+        self.more.get_or_insert_with(|| vec![0; n].into())[i] = generation;
     }
 
     #[inline]
     fn generation(&self, i: usize) -> u64 {
-        self.first.get(i).copied().unwrap_or_else(|| self.more[i - INLINE])
+        match i {
+            0 => self.first,
+            1 => self.second,
+            2 => self.third,
+            _ => self.more.as_ref().expect("set when the fourth breaker was entered")[i - INLINE],
+        }
     }
 }
 
 /// What a call under decision has taken so far. Dropping it gives that back.
 struct Reservation<'a> {
     plan: &'a Plan,
-    held: Held,
+    held: &'a mut Held,
     n_breakers: usize,
     permits: u32,
-}
-
-impl Reservation<'_> {
-    /// All checks agreed: what was taken belongs to the entry.
-    #[inline]
-    fn commit(mut self) -> Held {
-        self.n_breakers = 0;
-        self.permits = 0;
-        std::mem::take(&mut self.held)
-    }
 }
 
 impl Drop for Reservation<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.permits > 0 {
-            if let Some(isolation) = &self.plan.isolation {
-                isolation.give_back(self.permits);
-            }
+        if let Some(isolation) = &self.plan.isolation
+            && self.permits > 0
+        {
+            isolation.give_back(self.permits);
         }
         for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
             breaker.give_back(self.held.generation(i));
         }
     }
 }
+
+#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
+mod tests;

@@ -158,10 +158,10 @@ impl BreakerRule {
     }
 
     const fn checked(self) -> Result<Self, RuleError> {
-        if let Strategy::SlowRatio { ratio, .. } | Strategy::ErrorRatio { ratio } = self.strategy {
-            if !(ratio >= 0.0 && ratio <= 1.0) {
-                return Err(RuleError::Ratio(ratio));
-            }
+        if let Strategy::SlowRatio { ratio, .. } | Strategy::ErrorRatio { ratio } = self.strategy
+            && !(ratio >= 0.0 && ratio <= 1.0)
+        {
+            return Err(RuleError::Ratio(ratio));
         }
         if self.min_calls == 0 {
             return Err(RuleError::MinCalls);
@@ -233,7 +233,9 @@ impl BreakerRule {
 impl fmt::Display for BreakerRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.strategy {
-            Strategy::SlowRatio { slow_rt, ratio } => write!(f, "slow_ratio: over {ratio} slower than {slow_rt:?}")?,
+            Strategy::SlowRatio { slow_rt, ratio } => {
+                write!(f, "slow_ratio: over {ratio} slower than {slow_rt:?}")?
+            }
             Strategy::ErrorRatio { ratio } => write!(f, "error_ratio: over {ratio}")?,
             Strategy::ErrorCount { count } => write!(f, "error_count: over {count}")?,
         }

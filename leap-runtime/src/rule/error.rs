@@ -75,7 +75,9 @@ impl RuleError {
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Limit(limit) => write!(f, "a limit of {limit} is not a number of permits: it must be 0 or more, and finite"),
+            Self::Limit(limit) => {
+                write!(f, "a limit of {limit} is not a number of permits: it must be 0 or more, and finite")
+            }
             Self::FractionalLimit { limit, interval } => {
                 let whole = interval.div_f64(limit);
                 write!(
@@ -86,19 +88,37 @@ impl fmt::Display for RuleError {
                 )
             }
             Self::Interval(interval) => {
-                write!(f, "an interval of {interval:?} cannot be watched: it must be above 0 and at most a year")
+                write!(
+                    f,
+                    "an interval of {interval:?} cannot be watched: it must be above 0 and at most a year"
+                )
             }
             Self::Buckets { interval, n_buckets } => {
-                write!(f, "an interval of {interval:?} does not divide into {n_buckets} equal buckets of at least 1µs")
+                write!(
+                    f,
+                    "an interval of {interval:?} does not divide into {n_buckets} equal buckets of at least 1µs"
+                )
             }
-            Self::TooManyBuckets(n_buckets) => write!(f, "a window cannot have {n_buckets} buckets: at most 10000"),
+            Self::TooManyBuckets(n_buckets) => {
+                write!(f, "a window cannot have {n_buckets} buckets: at most 10000")
+            }
             Self::ExactLimit(limit) => {
-                write!(f, "a limit of {limit} is too large for precision `exact`, which keeps at most 1048576 permits per window")
+                write!(
+                    f,
+                    "a limit of {limit} is too large for precision `exact`, which keeps at most 1048576 permits per window"
+                )
             }
-            Self::Ratio(ratio) => write!(f, "a ratio of {ratio} is not a share of calls: it must be between 0 and 1"),
-            Self::MinCalls => f.write_str("a breaker that needs 0 calls has nothing to judge by: `min_calls` must be at least 1"),
+            Self::Ratio(ratio) => {
+                write!(f, "a ratio of {ratio} is not a share of calls: it must be between 0 and 1")
+            }
+            Self::MinCalls => f.write_str(
+                "a breaker that needs 0 calls has nothing to judge by: `min_calls` must be at least 1",
+            ),
             Self::OpenFor(time) => {
-                write!(f, "a breaker cannot stay open for {time:?}: the time must be above 0 and at most a year")
+                write!(
+                    f,
+                    "a breaker cannot stay open for {time:?}: the time must be above 0 and at most a year"
+                )
             }
             Self::Probes(probes) => write!(f, "{probes} probes cannot decide a recovery: it takes 1 to 1023"),
         }

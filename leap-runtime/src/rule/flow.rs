@@ -187,6 +187,12 @@ impl FlowRule {
         self.mode
     }
 
+    /// The interval in ns.
+    #[inline]
+    pub(crate) fn interval_ns(&self) -> u64 {
+        self.interval.as_secs() * 1_000_000_000 + u64::from(self.interval.subsec_nanos())
+    }
+
     /// Whole permits per window; none where the limit is too large to be one.
     pub(crate) const fn permits(&self) -> Option<u64> {
         if self.limit > UNLIMITED_ABOVE {

@@ -120,9 +120,9 @@ impl From<BreakerRule> for Rule {
 /// A rule that keeps its id over a reload keeps its live state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RuleId {
-    function: Option<&'static str>,
-    kind: RuleKind,
-    position: u16,
+    pub(crate) function: Option<&'static str>,
+    pub(crate) kind: RuleKind,
+    pub(crate) position: u16,
 }
 
 impl RuleId {

@@ -163,5 +163,6 @@ fn low(count: u64) -> u32 {
     count as u32
 }
 
-#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests;

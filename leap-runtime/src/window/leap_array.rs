@@ -292,10 +292,21 @@ impl Ring {
         strict: bool,
         now: Timestamp,
     ) -> Answer {
+        if n > limit { Answer::Never } else { self.ask_at(total, passed, n, limit, strict, now).0 }
+    }
+
+    /// [`ask`](Self::ask) for at most `limit`, with the tick by which it was answered.
+    #[inline]
+    fn ask_at(
+        &self,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        limit: u64,
+        strict: bool,
+        now: Timestamp,
+    ) -> (Answer, u64) {
         debug_assert!(limit <= Self::MAX_COUNT, "a limit of {limit} is beyond what a ring can tell");
-        if n > limit {
-            return Answer::Never;
-        }
         let mut at = self.open(now, total);
         loop {
             // The base may be read after `passed` was: the compare-exchange that admits proves that `passed`
@@ -303,13 +314,14 @@ impl Ring {
             match self.base(self.first_of(at) - u64::from(strict)) {
                 Ok(base) => {
                     let counted = low(passed).wrapping_sub(base);
-                    return if counted >= HALF {
+                    let answer = if counted >= HALF {
                         Answer::Stale // The bucket opened after `passed` was loaded.
                     } else if u64::from(counted) + n <= limit {
                         Answer::Fits
                     } else {
                         self.full(at, passed, n, limit, strict)
                     };
+                    return (answer, at);
                 }
                 Err(Newer(tick)) => at = self.open_up_to(tick, total),
             }
@@ -491,7 +503,9 @@ fn is_older(word: u64, tick: u64) -> bool {
     ahead != 0 && ahead < HALF
 }
 
-#[cfg(all(test, any(leap_loom, leap_shuttle)))]
+#[cfg(test)]
+#[cfg(any(leap_loom, leap_shuttle))]
 mod models;
-#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests;

@@ -18,7 +18,7 @@ pub(crate) use histogram::Histogram;
 pub(crate) use leap_array::Ring;
 pub use leap_array::{Bucket, LeapArray};
 pub(crate) use pass_log::PassLog;
-pub(crate) use statistics::{Snapshots, View};
+pub(crate) use statistics::Snapshots;
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -36,6 +36,17 @@ pub(crate) enum Answer {
     Stale,
     /// They are more than the limit and fit at no time.
     Never,
+}
+
+impl Answer {
+    /// From when on the permits would fit, if they ever do and not now.
+    #[inline]
+    pub(crate) fn until(self) -> Option<Timestamp> {
+        match self {
+            Self::Full { until } => Some(until),
+            Self::Fits | Self::Stale | Self::Never => None,
+        }
+    }
 }
 
 /// Why a window cannot be made.

@@ -8,6 +8,7 @@ use crate::{
     sync::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed},
+        interleave,
     },
 };
 
@@ -94,15 +95,15 @@ impl PassLog {
         let moved_us = age_us.saturating_sub(Self::KEPT_US);
         let origin = Timestamp::from_nanos(self.origin.as_nanos() + moved_us * 1_000);
         let newest = self.number(passed);
-        let latest = self.stored(now);
+        // What nobody could tell any more passed just now.
+        let latest = age_us - moved_us + 2;
         Self::with_times(capacity, passed, origin, |back| {
             if back >= self.len() {
                 return Some(0);
             }
             // A number that was overtaken while this is being copied passes for unwritten, which errs on the safe side.
             let time = self.time(newest - back)?;
-            let time = if time == LAST_TIME { latest } else { time };
-            Some(time.saturating_sub(moved_us))
+            Some(if time == LAST_TIME { latest } else { time.saturating_sub(moved_us) })
         })
     }
 
@@ -254,6 +255,7 @@ impl PassLog {
             if lap_of(held) == lap || out_of_reach {
                 return;
             }
+            interleave();
             // An unchanged word proves that no later lap stood here since it was loaded. Release: see above. Acquire
             // on failure: what is found takes the place of the first load.
             match slot.compare_exchange(held, pack(lap, time), AcqRel, Acquire) {
@@ -309,7 +311,9 @@ fn lap_of(word: u64) -> u16 {
     (word >> TIME_BITS) as u16
 }
 
-#[cfg(all(test, leap_loom))]
+#[cfg(test)]
+#[cfg(leap_loom)]
 mod models;
-#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests;

@@ -255,7 +255,9 @@ fn index_of(turn: u64) -> usize {
     usize::from((turn >> 1) as u16)
 }
 
-#[cfg(all(test, leap_loom))]
+#[cfg(test)]
+#[cfg(leap_loom)]
 mod models;
-#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests;

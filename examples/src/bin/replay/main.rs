@@ -20,7 +20,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use leap_runtime::RuleSet;
+use leap_runtime::{Precision, Rule, RuleSet};
 use options::{Command, Options};
 use report::Report;
 use trace::Call;
@@ -39,17 +39,24 @@ fn main() -> ExitCode {
         Ok(rules) => rules,
         Err(error) => return wrong_options(&error),
     };
-    match report(&options, rules) {
+    if options.buckets.is_some() && rules.of(simulation::RESOURCE).iter().any(is_exact) {
+        eprintln!("replay: precision exact counts without buckets, so `--buckets` changes nothing");
+    }
+    match report(&options, &rules) {
         Ok(report) if options.json => print(&format!("{}\n", report.json())),
         Ok(report) => print(&report.to_string()),
         Err(error) => failed(&error),
     }
 }
 
-fn report(options: &Options, rules: RuleSet) -> Result<Report, String> {
+fn is_exact(rule: &Rule) -> bool {
+    matches!(rule, Rule::Flow(rule) if rule.precision() == Precision::Exact)
+}
+
+fn report(options: &Options, rules: &RuleSet) -> Result<Report, String> {
     let (source, calls) = traffic(options)?;
     let outcome = simulation::replay(&calls, rules.clone()).map_err(|error| error.to_string())?;
-    Ok(Report::new(source, &rules, &calls, outcome))
+    Ok(Report::new(source, rules, &calls, outcome))
 }
 
 /// The calls to replay, and where they are from.

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn every_option_is_read() {
-        let line = "--qps 2.5 --precision sentinel --buckets=2 trace.csv --max-concurrency 7 --slow-rt-ms 90 --json";
+        let line =
+            "--qps 2.5 --precision sentinel --buckets=2 trace.csv --max-concurrency 7 --slow-rt-ms 90 --json";
 
         assert_eq!(
             parse(line),

@@ -42,8 +42,10 @@ impl Report {
 
     pub(crate) fn json(&self) -> Value {
         let Self { source, calls, outcome, rts_ms, .. } = self;
-        let blocked_by: Map<_, _> =
-            Cause::ALL.iter().map(|cause| (cause.name().to_owned(), self.blocked_by(*cause).into())).collect();
+        let blocked_by: Map<_, _> = Cause::ALL
+            .iter()
+            .map(|cause| (cause.name().to_owned(), self.blocked_by(*cause).into()))
+            .collect();
         let transitions: Vec<_> = outcome
             .transitions
             .iter()
@@ -79,34 +81,34 @@ impl fmt::Display for Report {
         const LISTED: usize = 10;
         let Self { source, rules, calls, span_ms, outcome, most_passed, rts_ms } = self;
 
-        writeln!(f, "{:18}{source}, {}", "traffic", span(*span_ms))?;
+        writeln!(f, "{:18}{source}, {} long", "traffic", span(*span_ms))?;
         if rules.is_empty() {
             writeln!(f, "{:18}none", "rules")?;
         }
         for (nth, rule) in rules.iter().enumerate() {
             writeln!(f, "{:18}{rule}", if nth == 0 { "rules" } else { "" })?;
         }
-        writeln!(f, "{:18}{:>9}", "calls", grouped(*calls))?;
-        writeln!(f, "{:18}{:>9}", "passed", grouped(outcome.passed.len()))?;
-        write!(f, "{:18}{:>9}", "blocked", grouped(self.blocked()))?;
+        writeln!(f, "{:18}{:>9}", "calls", grouped(calls))?;
+        writeln!(f, "{:18}{:>9}", "passed", grouped(&outcome.passed.len()))?;
+        write!(f, "{:18}{:>9}", "blocked", grouped(&self.blocked()))?;
         for (nth, cause) in Cause::ALL.into_iter().enumerate() {
             let separator = if nth == 0 { "   " } else { ", " };
-            write!(f, "{separator}{cause} {}", grouped(self.blocked_by(cause)))?;
+            write!(f, "{separator}{cause} {}", grouped(&self.blocked_by(cause)))?;
         }
-        writeln!(f, "\n{:18}{:>9}   in any 1 000 ms", "most passed", grouped(*most_passed))?;
+        writeln!(f, "\n{:18}{:>9}   in any 1 000 ms", "most passed", grouped(most_passed))?;
         write!(f, "{:18}", "response time")?;
-        for (name, q) in QUANTILES {
-            match quantile(rts_ms, q) {
-                Some(rt_ms) => write!(f, "{name} {} ms   ", grouped(rt_ms))?,
-                None => write!(f, "{name} -   ")?,
-            }
+        for (nth, (name, q)) in QUANTILES.into_iter().enumerate() {
+            let separator = if nth == 0 { "" } else { ", " };
+            let rt =
+                quantile(rts_ms, q).map_or_else(|| "-".to_owned(), |rt_ms| format!("{} ms", grouped(&rt_ms)));
+            write!(f, "{separator}{name} {rt}")?;
         }
-        writeln!(f, "\n{:18}{:>9}", "transitions", grouped(outcome.transitions.len()))?;
+        writeln!(f, "\n{:18}{:>9}", "transitions", grouped(&outcome.transitions.len()))?;
         for Change { at_ms, from, to } in outcome.transitions.iter().take(LISTED) {
             writeln!(f, "{:18}{}   {from} -> {to}", "", time_of_day(*at_ms))?;
         }
         if outcome.transitions.len() > LISTED {
-            writeln!(f, "{:18}and {} more", "", grouped(outcome.transitions.len() - LISTED))?;
+            writeln!(f, "{:18}and {} more", "", grouped(&(outcome.transitions.len() - LISTED)))?;
         }
         Ok(())
     }
@@ -136,11 +138,11 @@ fn quantile(ascending: &[u64], q: f64) -> Option<u64> {
 }
 
 /// A number with its digits in groups of three.
-fn grouped(number: impl ToString) -> String {
+fn grouped(number: &impl ToString) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (nth, digit) in digits.chars().enumerate() {
-        if nth > 0 && (digits.len() - nth) % 3 == 0 {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
             text.push(' ');
         }
         text.push(digit);
@@ -150,7 +152,12 @@ fn grouped(number: impl ToString) -> String {
 
 fn span(ms: u64) -> String {
     let seconds = ms.div_ceil(1_000);
-    format!("{} h {:02} min {:02} s long", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours} h {minutes} min {seconds} s")
+    } else {
+        format!("{minutes} min {seconds} s")
+    }
 }
 
 fn time_of_day(ms: u64) -> String {
@@ -178,7 +185,8 @@ mod tests {
     #[test]
     fn the_sweep_finds_what_looking_at_every_span_finds() {
         let times: Vec<_> = crate::trace::synthetic(2_000, 3).iter().map(|call| call.at_ms).collect();
-        let in_span_from = |start: &u64| times.iter().filter(|&time| (*start..start + 1_000).contains(time)).count();
+        let in_span_from =
+            |start: &u64| times.iter().filter(|&time| (*start..start + 1_000).contains(time)).count();
 
         assert_eq!(Some(most_in_any_span(&times, 1_000)), times.iter().map(in_span_from).max());
     }
@@ -187,13 +195,19 @@ mod tests {
     fn a_quantile_is_a_value_that_occurred() {
         let values: Vec<_> = (1..=1_000).collect();
 
-        assert_eq!(QUANTILES.map(|(_, q)| quantile(&values, q)), [Some(500), Some(900), Some(990), Some(999)]);
+        assert_eq!(
+            QUANTILES.map(|(_, q)| quantile(&values, q)),
+            [Some(500), Some(900), Some(990), Some(999)]
+        );
         assert_eq!(quantile(&[7], 0.5), Some(7));
         assert_eq!(quantile(&[], 0.5), None);
     }
 
     #[test]
     fn long_numbers_can_be_read() {
-        assert_eq!([0, 999, 1_000, 8_819, 1_234_567].map(grouped), ["0", "999", "1 000", "8 819", "1 234 567"]);
+        assert_eq!(
+            [0, 999, 1_000, 8_819, 1_234_567].map(|number| grouped(&number)),
+            ["0", "999", "1 000", "8 819", "1 234 567"]
+        );
     }
 }

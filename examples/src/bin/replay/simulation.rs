@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
 use leap_runtime::{
-    Blocked, BreakerState, Cause, InRegistry, LoadError, ManualClock, Observer, Registry, ResourceStats, RuleSet,
+    Blocked, BreakerState, Cause, Clock, InRegistry, LoadError, ManualClock, Observer, Registry, RuleSet,
     Timestamp, Transition, guarded,
 };
 
@@ -29,8 +29,6 @@ pub(crate) struct Outcome {
     /// How many calls were blocked by each kind of rule.
     pub(crate) blocked: BTreeMap<Cause, usize>,
     pub(crate) transitions: Vec<Change>,
-    /// What the registry itself says, asked when the last call had ended.
-    pub(crate) stats: ResourceStats,
 }
 
 /// A breaker changed its state.
@@ -83,12 +81,14 @@ pub(crate) fn replay(calls: &[Call], rules: RuleSet) -> Result<Outcome, LoadErro
     }
     running.end_until(Timestamp::from_nanos(u64::MAX), &clock);
 
-    let stats = registry.stats(RESOURCE);
+    Ok(Outcome { passed, blocked, transitions: changes.try_iter().collect() })
 }
 
 /// The calls that have not ended, by the time when they will and then in the order in which they came.
 #[derive(Default)]
-struct Running(BTreeMap<(Timestamp, usize), Pin<Box<dyn Future<Output = Result<(), Blocked>>>>>);
+struct Running(BTreeMap<(Timestamp, usize), Answer>);
+
+type Answer = Pin<Box<dyn Future<Output = Result<(), Blocked>>>>;
 
 impl Running {
     /// Ends what ends until `now`, each call at its own time.
@@ -105,4 +105,39 @@ impl Running {
 /// Polls once. Nobody has to be woken: whoever sets the clock polls again.
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leap_runtime::{BreakerRule, IsolationRule};
+
+    use super::*;
+
+    #[test]
+    fn calls_overlap_until_they_end_and_an_end_comes_before_an_arrival_of_the_same_moment() {
+        let call = |(at_ms, rt_ms)| Call { at_ms, rt_ms };
+        let calls = [(0, 10), (9, 1), (10, 5), (10, 0), (15, 0), (15, 1)].map(call);
+        let outcome = replay(&calls, RuleSet::new().isolation(RESOURCE, IsolationRule::new(1))).unwrap();
+
+        assert_eq!(outcome.passed, [(0, 10), (10, 5), (15, 0), (15, 1)].map(call));
+        assert_eq!(outcome.blocked, BTreeMap::from([(Cause::Isolation, 2)]));
+    }
+
+    #[test]
+    fn a_breaker_goes_by_the_response_times_and_by_the_time_of_the_trace() {
+        let rule = BreakerRule::slow_ratio(Duration::from_millis(100), 1.0).unwrap();
+        let calls: Vec<_> = (0..10).map(|nth| Call { at_ms: nth * 1_000, rt_ms: 101 }).collect();
+        let rule = rule.with_window(Duration::from_secs(10), 1).unwrap();
+        let outcome = replay(&calls, RuleSet::new().breaker(RESOURCE, rule)).unwrap();
+
+        // The fifth slow call ends at 4.101 s; five seconds later the call at 9 s is still turned away.
+        assert_eq!(outcome.passed, calls[..5]);
+        assert_eq!(outcome.blocked, BTreeMap::from([(Cause::Breaker, 5)]));
+        assert_eq!(
+            outcome.transitions,
+            [Change { at_ms: 4_101, from: BreakerState::Closed, to: BreakerState::Open }]
+        );
+    }
 }

@@ -63,7 +63,8 @@ pub(crate) fn read(csv: &str) -> Result<(Vec<Call>, Vec<BadRow>), String> {
 
     rows.sort_by_key(|&(moment, _)| moment);
     let first_day = rows.first().map_or(0, |&((day, _), _)| day);
-    let calls = rows.into_iter().map(|((day, ms), rt_ms)| Call { at_ms: (day - first_day) * DAY_MS + ms, rt_ms });
+    let calls =
+        rows.into_iter().map(|((day, ms), rt_ms)| Call { at_ms: (day - first_day) * DAY_MS + ms, rt_ms });
     Ok((calls.collect(), bad_rows))
 }
 
@@ -71,7 +72,8 @@ pub(crate) fn read(csv: &str) -> Result<(Vec<Call>, Vec<BadRow>), String> {
 type Moment = (u64, u64);
 
 fn row(at: &str, tokens: &str) -> Result<(Moment, u64), String> {
-    let moment = moment(at).ok_or_else(|| format!("`{at}` is not a time like `2023-11-16 18:17:03.9799600`"))?;
+    let moment =
+        moment(at).ok_or_else(|| format!("`{at}` is not a time like `2023-11-16 18:17:03.9799600`"))?;
     let tokens = number(tokens).ok_or_else(|| format!("`{tokens}` is not a number of tokens"))?;
     Ok((moment, tokens))
 }
@@ -102,7 +104,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Days since the first of January of the year 1, in the calendar of today.
 fn day_number(year: u64, month: u64, day: u64) -> Option<u64> {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let lengths = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let months_before = usize::try_from(month.checked_sub(1)?).ok()?;
     if year > 9_999 || !(1..=*lengths.get(months_before)?).contains(&day) {

@@ -25,7 +25,7 @@ const SPLITS: [Split; 4] = [
         resource: "prices.quote",
         route: Route::Price,
         passed: &[Answer::Ok, Answer::BadGateway, Answer::Gone],
-        blocked: &[Answer::LastKnown],
+        blocked: &[Answer::LastKnown, Answer::Unavailable],
     },
     // An order that nobody could charge had been let through itself.
     Split {
@@ -64,7 +64,10 @@ impl Account {
             let clients = Counts { passed: tally.sum(route, passed), blocked: tally.sum(route, blocked) };
             // A resource that nobody called is not known yet.
             let (registry, in_flight) = registry.stats(resource).map_or_else(Default::default, |stats| {
-                (Counts { passed: stats.passed, blocked: stats.blocked }, stats.in_flight)
+                (
+                    Counts { passed: stats.totals().passed(), blocked: stats.totals().blocked() },
+                    stats.in_flight(),
+                )
             });
             Self { resource, clients, registry, in_flight }
         };
@@ -79,11 +82,14 @@ impl Account {
             [("passed", clients.passed, registry.passed), ("blocked", clients.blocked, registry.blocked)]
         {
             if clients != registry {
-                lines.push(format!("{resource}: clients saw {clients} calls {what}, the registry counted {registry}"));
+                lines.push(format!(
+                    "{resource}: clients saw {clients} calls {what}, the registry counted {registry}"
+                ));
             }
         }
         if *in_flight > 0 {
-            lines.push(format!("{resource}: {in_flight} calls are in flight though nobody is there any more"));
+            lines
+                .push(format!("{resource}: {in_flight} calls are in flight though nobody is there any more"));
         }
         lines
     }

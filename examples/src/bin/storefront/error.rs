@@ -24,7 +24,9 @@ impl IntoResponse for ShopError {
     fn into_response(self) -> Response {
         let blocked = match self {
             Self::Blocked(blocked) => blocked,
-            Self::SupplierFailed => return (StatusCode::BAD_GATEWAY, "the supplier failed\n").into_response(),
+            Self::SupplierFailed => {
+                return (StatusCode::BAD_GATEWAY, "the supplier failed\n").into_response();
+            }
         };
         let status = match blocked.cause() {
             Cause::Breaker => StatusCode::SERVICE_UNAVAILABLE,

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, interval_at, timeout};
 
 use crate::shop::COUNTED_BY_CLIENT;
 use crate::tally::{Answer, Route, Tally};
@@ -21,7 +21,7 @@ use crate::tally::{Answer, Route, Tally};
 /// Who asks for what: how many customers, and how often each of them.
 ///
 /// Each has one connection and waits for its answer, so that is also the most that can be under way.
-const CUSTOMERS: [(Route, usize, Duration); 3] = [
+const CUSTOMERS: [(Route, u32, Duration); 3] = [
     (Route::Products, 4, Duration::from_millis(80)),
     (Route::Price, 4, Duration::from_millis(100)),
     (Route::Orders, 8, Duration::from_millis(200)),
@@ -36,11 +36,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// What went wrong, if a customer got no answer at all.
-pub(crate) async fn run(address: SocketAddr, tally: Arc<Tally>, stop: watch::Receiver<bool>) -> Result<(), String> {
+pub(crate) async fn run(
+    address: SocketAddr,
+    tally: Arc<Tally>,
+    stop: watch::Receiver<bool>,
+) -> Result<(), String> {
     let mut customers = JoinSet::new();
     for (route, n_customers, period) in CUSTOMERS {
-        for _ in 0..n_customers {
-            customers.spawn(customer(address, route, period, Arc::clone(&tally), stop.clone()));
+        for nth in 0..n_customers {
+            // One after the other, not all at once.
+            let pace = interval_at(Instant::now() + period * nth / n_customers, period);
+            customers.spawn(customer(address, route, pace, Arc::clone(&tally), stop.clone()));
         }
     }
     customers.spawn(restless(address, stop));
@@ -54,20 +60,21 @@ pub(crate) async fn run(address: SocketAddr, tally: Arc<Tally>, stop: watch::Rec
 async fn customer(
     address: SocketAddr,
     route: Route,
-    period: Duration,
+    mut pace: Interval,
     tally: Arc<Tally>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    let no_answer = |error: &dyn fmt::Display| format!("no answer to {} {}: {error}", route.method(), route.path());
+    let no_answer =
+        |error: &dyn fmt::Display| format!("no answer to {} {}: {error}", route.method(), route.path());
     let mut connection = Connection::open(address).await.map_err(|error| no_answer(&error))?;
-    let mut pace = interval(period);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return Ok(()),
             _ = pace.tick() => {}
         }
-        let answer = timeout(PATIENCE, connection.ask(route, true)).await.map_err(|error| no_answer(&error))?;
+        let answer =
+            timeout(PATIENCE, connection.ask(route, true)).await.map_err(|error| no_answer(&error))?;
         tally.count(route, answer.map_err(|error| no_answer(&error))?);
     }
 }
@@ -103,7 +110,8 @@ impl Connection {
     }
 
     async fn ask(&mut self, route: Route, is_counted: bool) -> Result<Answer, Error> {
-        let mut request = Request::builder().method(route.method()).uri(route.path()).header(HOST, "storefront");
+        let mut request =
+            Request::builder().method(route.method()).uri(route.path()).header(HOST, "storefront");
         if is_counted {
             request = request.header(COUNTED_BY_CLIENT, "true");
         }

@@ -28,16 +28,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leap_runtime::registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
 use check::{Account, Table};
-use journal::Journal;
+use journal::{Journal, say};
 use options::{Command, Options};
 use shop::Shop;
 use supplier::Supplier;
-use tally::Answer;
+use tally::{Answer, Tally};
 
 /// How long the server may take to end its connections.
 const GRACE: Duration = Duration::from_secs(3);
@@ -76,23 +77,21 @@ async fn run(options: Options) -> Result<Vec<String>, Box<dyn Error>> {
     let mut signal = pin!(listen_for_signals()?);
     let listener = listen(options.port).await?;
     let address = listener.local_addr()?;
-    let (sender, changes) = mpsc::channel();
-    let shop = Shop {
-        registry: Registry::builder().observer(Transitions(sender)).build(),
-        supplier: Arc::new(Supplier::new(options.load.map_or_else(Range::default, trouble))),
-        tally: Arc::default(),
-    };
-    let mut journal = Journal::new(&shop, changes);
-    journal.say(&format!("storefront: listening on http://{address}: GET /products, GET /price, POST /orders"))?;
+    let tally = Arc::<Tally>::default();
+    let mut journal = Journal::open(registry(), Arc::clone(&tally));
+    let trouble = options.load.map_or_else(Range::default, trouble);
+    let shop = Shop { supplier: Arc::new(Supplier::new(trouble)), tally: Arc::clone(&tally) };
+    say(format_args!("storefront: listening on http://{address} (GET /products, GET /price, POST /orders)"))?;
 
     let (close_shop, closed) = watch::channel(false);
-    let server = axum::serve(listener, shop::router(shop.clone())).with_graceful_shutdown(told(closed));
+    let server = axum::serve(listener, shop::router(&shop)).with_graceful_shutdown(told(closed));
     let server = tokio::spawn(server.into_future());
-    let (send_home, sent_home) = watch::channel(false);
-    let customers = options.load.map(|_| tokio::spawn(load::run(address, Arc::clone(&shop.tally), sent_home)));
+    let (send_away, told_to_go) = watch::channel(false);
+    let customers = options.load.map(|_| tokio::spawn(load::run(address, Arc::clone(&tally), told_to_go)));
 
     let end = options.load.map(|load| Instant::now() + load);
-    let mut every_second = interval(Duration::from_secs(1));
+    let second = Duration::from_secs(1);
+    let mut every_second = interval_at(Instant::now() + second, second);
     every_second.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let signal = loop {
         tokio::select! {
@@ -102,40 +101,47 @@ async fn run(options: Options) -> Result<Vec<String>, Box<dyn Error>> {
         }
     };
     if let Some(name) = signal {
-        journal.say(&format!("storefront: stopping on {name}"))?;
+        say(format_args!("\nstorefront: stopping on {name}"))?;
     }
 
     // First the customers, so that each has its answer, then the server: now nothing is under way any more.
-    send_home.send_replace(true);
+    send_away.send_replace(true);
     let mut differences = Vec::new();
     if let Some(customers) = customers {
         differences.extend(customers.await?.err());
     }
     close_shop.send_replace(true);
     if timeout(GRACE, server).await.is_err() {
-        journal.say("storefront: a connection is still open; it is cut")?;
+        say("storefront: a connection is still open; it is cut")?;
     }
     journal.tell()?;
 
-    let accounts = Account::all(&shop.tally, &shop.registry);
-    journal.say(&format!("{}\n{}", shop.tally, Table(&accounts)))?;
+    let accounts = Account::all(&tally, &registry());
+    say(format_args!("\n{tally}\n{}", Table(&accounts)))?;
     differences.extend(accounts.iter().flat_map(Account::differences));
-    match shop.tally.of(Answer::Unexpected) {
+    match tally.of(Answer::Unexpected) {
         0 => {}
-        unexpected => differences.push(format!("{unexpected} answers were neither served nor refused as they should")),
+        unexpected => {
+            differences.push(format!("{unexpected} answers were neither served nor refused as they should"));
+        }
     }
-    if options.load.is_some() && signal.is_none() {
+    // A run that was cut short may not have come to the trouble, or not out of it.
+    let is_complete = options.load.is_some() && signal.is_none();
+    if is_complete {
         differences.extend(journal.unrecovered());
     }
     if differences.is_empty() {
-        journal.say("storefront: every answer is accounted for, and nothing is in flight")?;
+        let breakers = if is_complete { ", and every breaker has opened and closed again" } else { "" };
+        say(format_args!("storefront: every answer is accounted for, nothing is in flight{breakers}"))?;
     }
     Ok(differences)
 }
 
 async fn listen(port: u16) -> Result<TcpListener, String> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => format!("port {port} is taken; name another one with `--port`, or 0 for any that is free"),
+        ErrorKind::AddrInUse => {
+            format!("port {port} is taken; name another one with `--port`, or 0 for any that is free")
+        }
         _ => format!("cannot listen on 127.0.0.1:{port}: {error}"),
     })
 }

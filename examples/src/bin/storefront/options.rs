@@ -49,7 +49,9 @@ impl Command {
             }
         }
         let load = match seconds {
-            Some(_) if is_serving => return Err("`--serve` runs until it is stopped, so it takes no `--seconds`".into()),
+            Some(_) if is_serving => {
+                return Err("`--serve` runs until it is stopped, so it takes no `--seconds`".into());
+            }
             None if is_serving => None,
             Some(seconds @ (..4 | 3_601..)) => {
                 return Err(format!(
@@ -76,7 +78,10 @@ mod tests {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
 
         assert_eq!(parse(""), Ok(Command::Run(Options { port: 0, load: seconds(15) })));
-        assert_eq!(parse("--port 8080 --seconds 4"), Ok(Command::Run(Options { port: 8080, load: seconds(4) })));
+        assert_eq!(
+            parse("--port 8080 --seconds 4"),
+            Ok(Command::Run(Options { port: 8080, load: seconds(4) }))
+        );
         assert_eq!(parse("--serve"), Ok(Command::Run(Options { port: 0, load: None })));
         assert_eq!(parse("--help --nonsense"), Ok(Command::Help));
     }

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use leap_runtime::{InRegistry, Registry, guarded};
+use leap_runtime::guarded;
 
 use crate::error::ShopError;
 use crate::supplier::Supplier;
@@ -19,12 +19,11 @@ pub(crate) const COUNTED_BY_CLIENT: &str = "x-counted-by-client";
 /// What the handlers share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shop {
-    pub(crate) registry: Registry,
     pub(crate) supplier: Arc<Supplier>,
     pub(crate) tally: Arc<Tally>,
 }
 
-pub(crate) fn router(shop: Shop) -> Router {
+pub(crate) fn router(shop: &Shop) -> Router {
     let watch = |route| from_fn_with_state((shop.clone(), route), watch);
     Router::new()
         .route(Route::Products.path(), get(products).route_layer(watch(Route::Products)))
@@ -43,7 +42,11 @@ async fn products() -> Result<&'static str, ShopError> {
 async fn price(State(shop): State<Shop>) -> Result<Response, ShopError> {
     let price = shop.supplier.quote().await?;
     let text = format!("{}.{:02}\n", price.cents / 100, price.cents % 100);
-    Ok(if price.is_live { text.into_response() } else { ([(Answer::LAST_KNOWN, "true")], text).into_response() })
+    Ok(if price.is_live {
+        text.into_response()
+    } else {
+        ([(Answer::LAST_KNOWN, "true")], text).into_response()
+    })
 }
 
 /// Takes an order. More than four at a time: 429; nobody to charge it: 503. An order that was refused because the
@@ -54,11 +57,11 @@ async fn order(State(shop): State<Shop>) -> Result<&'static str, ShopError> {
     Ok("a teapot is on its way\n")
 }
 
-/// Puts the shop's registry in scope for the handler, and counts how the request ends.
+/// Counts how a request ends.
 async fn watch(State((shop, route)): State<(Shop, Route)>, request: Request, next: Next) -> Response {
     let is_counted_by_client = request.headers().contains_key(COUNTED_BY_CLIENT);
     let visit = Visit { tally: &shop.tally, route, is_answered: false };
-    let response = next.run(request).in_registry(&shop.registry).await;
+    let response = next.run(request).await;
     let answer = (!is_counted_by_client).then(|| Answer::of(response.status(), response.headers()));
     visit.end(answer);
     response

@@ -1,7 +1,7 @@
 //! Another company's service, which the shop needs and which has a bad time now and then.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use leap_runtime::{Blocked, guarded};
@@ -20,7 +20,7 @@ pub(crate) struct Supplier {
     opened: Instant,
     /// When it is slow and fails, counted from its opening.
     trouble: Range<Duration>,
-    last_cents: AtomicU32,
+    last_cents: Mutex<Option<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Price {
 
 impl Supplier {
     pub(crate) fn new(trouble: Range<Duration>) -> Self {
-        Self { opened: Instant::now(), trouble, last_cents: AtomicU32::new(1_999) }
+        Self { opened: Instant::now(), trouble, last_cents: Mutex::default() }
     }
 
     /// Asks for the price. While most answers are slow the supplier is not asked, and the last price known will do.
@@ -47,12 +47,15 @@ impl Supplier {
     pub(crate) async fn quote(&self) -> Result<Price, ShopError> {
         self.work().await?;
         let cents = 1_900 + self.opened.elapsed().subsec_millis() / 10;
-        self.last_cents.store(cents, Ordering::Relaxed);
+        *self.last_cents.lock().expect("nothing panics under this lock") = Some(cents);
         Ok(Price { cents, is_live: true })
     }
 
-    async fn last_quote(&self, _: Blocked) -> Result<Price, ShopError> {
-        Ok(Price { cents: self.last_cents.load(Ordering::Relaxed), is_live: false })
+    fn last_quote(&self, blocked: Blocked) -> Result<Price, ShopError> {
+        match *self.last_cents.lock().expect("nothing panics under this lock") {
+            Some(cents) => Ok(Price { cents, is_live: false }),
+            None => Err(blocked.into()),
+        }
     }
 
     /// Charges for an order. There is nothing to fall back on: while most charges fail, orders are refused.

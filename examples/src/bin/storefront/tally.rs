@@ -136,7 +136,8 @@ mod tests {
     fn an_answer_is_known_by_its_status_and_a_block_must_say_when_to_come_back() {
         let plain = HeaderMap::new();
         let says_when = HeaderMap::from_iter([("retry-after".parse().unwrap(), "1".parse().unwrap())]);
-        let last_known = HeaderMap::from_iter([(Answer::LAST_KNOWN.parse().unwrap(), "true".parse().unwrap())]);
+        let last_known =
+            HeaderMap::from_iter([(Answer::LAST_KNOWN.parse().unwrap(), "true".parse().unwrap())]);
 
         for (status, headers, answer) in [
             (200, &plain, Answer::Ok),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::state::{OnCall, State, Word};
 use self::trip::Tally;
-use crate::blocked::{Reason, Refusal};
+use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{BreakerRule, BreakerState, RuleId, Strategy};
 use crate::sync::{AtomicU64, Ordering};
@@ -88,7 +88,7 @@ impl Breaker {
     /// Lets a call through under the generation returned, or says no. A probe slot that was taken is given back by
     /// [`give_back`](Self::give_back), or decided by [`end`](Self::end).
     #[inline]
-    pub(crate) fn enter(&self, now: Timestamp) -> Result<(u64, Option<Moved>), Refusal> {
+    pub(crate) fn enter(&self, now: Timestamp) -> Result<(u64, Option<Moved>), Refusal<'_>> {
         let state = self.live.word.load();
         if state.phase == BreakerState::Closed {
             return Ok((state.generation, None));
@@ -97,7 +97,11 @@ impl Breaker {
     }
 
     #[cold]
-    fn enter_not_closed(&self, mut state: State, now: Timestamp) -> Result<(u64, Option<Moved>), Refusal> {
+    fn enter_not_closed(
+        &self,
+        mut state: State,
+        now: Timestamp,
+    ) -> Result<(u64, Option<Moved>), Refusal<'_>> {
         loop {
             let next = match self.ask(state, now) {
                 OnCall::Pass => return Ok((state.generation, None)),
@@ -105,7 +109,9 @@ impl Breaker {
                 OnCall::Probe(next) => next,
             };
             // Release by the word's change, below: who sees the probe taken must see its lease.
-            self.live.lease_until.fetch_max(now.saturating_add(self.rule.open_time()).as_nanos(), Ordering::Relaxed);
+            self.live
+                .lease_until
+                .fetch_max(now.saturating_add(self.rule.open_time()).as_nanos(), Ordering::Relaxed);
             match self.live.word.change(state, next) {
                 Ok(()) => {
                     if state.phase == BreakerState::HalfOpen && state.generation != next.generation {
@@ -119,7 +125,7 @@ impl Breaker {
     }
 
     /// What a call arriving at `now` would be told; takes nothing.
-    pub(crate) fn peek(&self, now: Timestamp) -> Result<(), Refusal> {
+    pub(crate) fn peek(&self, now: Timestamp) -> Result<(), Refusal<'_>> {
         let state = self.live.word.load();
         match self.ask(state, now) {
             OnCall::Pass | OnCall::Probe(_) => Ok(()),
@@ -135,8 +141,8 @@ impl Breaker {
         state.on_call(now, probe_at, lease_until, probes)
     }
 
-    fn refusal(&self, state: State, until: Option<Timestamp>) -> Refusal {
-        Refusal { rule: self.id, reason: Reason::Breaker { state: state.phase }, until }
+    fn refusal(&self, state: State, until: Option<Timestamp>) -> Refusal<'_> {
+        Refusal { rule: &self.id, by: By::Breaker { state: state.phase }, until }
     }
 
     /// A call that was let through ended without a verdict, or did not run after all.
@@ -159,8 +165,11 @@ impl Breaker {
             Strategy::SlowRatio { .. } => rt_ns > self.slow_rt_ns,
             Strategy::ErrorRatio { .. } | Strategy::ErrorCount { .. } => exception,
         };
-        let trips = self.live.tally.add(bad, now).trips(&self.rule);
+        let trips = self.live.tally.add(bad, now).is_some_and(|sample| sample.trips(&self.rule));
         let mut state = self.live.word.load();
+        if state.phase == BreakerState::Closed && !trips {
+            return None;
+        }
         while let Some(next) = state.on_result(generation, bad, trips) {
             match next.phase {
                 BreakerState::Open => {

@@ -43,7 +43,13 @@ impl State {
 
     /// What a call arriving at `now` may do, given when an open breaker may be probed (`probe_at`) and when the
     /// probes that are out count as stuck (`lease_until`).
-    pub(super) fn on_call(self, now: Timestamp, probe_at: Timestamp, lease_until: Timestamp, probes: u16) -> OnCall {
+    pub(super) fn on_call(
+        self,
+        now: Timestamp,
+        probe_at: Timestamp,
+        lease_until: Timestamp,
+        probes: u16,
+    ) -> OnCall {
         match self.phase {
             BreakerState::Closed => OnCall::Pass,
             BreakerState::Open if now < probe_at => OnCall::Block(Some(probe_at)),
@@ -101,7 +107,6 @@ impl State {
             1 => BreakerState::Open,
             _ => BreakerState::HalfOpen,
         };
-        #[expect(clippy::cast_possible_truncation, reason = "ten bits each")]
         let (free, needed) = ((word >> 52 & COUNT) as u16, (word >> 42 & COUNT) as u16);
         Self { phase, free, needed, generation: word & GENERATION }
     }
@@ -176,8 +181,14 @@ mod tests {
     fn every_probe_must_succeed_and_one_failure_opens_again() {
         let state = half_open(0, 2, 8);
         assert_eq!(state.on_result(8, false, true), Some(half_open(0, 1, 8)));
-        assert_eq!(half_open(0, 1, 8).on_result(8, false, false).map(|s| s.phase), Some(BreakerState::Closed));
-        assert_eq!(state.on_result(8, true, false).map(|s| (s.phase, s.generation)), Some((BreakerState::Open, 9)));
+        assert_eq!(
+            half_open(0, 1, 8).on_result(8, false, false).map(|s| s.phase),
+            Some(BreakerState::Closed)
+        );
+        assert_eq!(
+            state.on_result(8, true, false).map(|s| (s.phase, s.generation)),
+            Some((BreakerState::Open, 9))
+        );
     }
 
     #[test]

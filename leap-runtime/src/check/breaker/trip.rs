@@ -37,6 +37,8 @@ impl Sample {
 pub(super) struct Tally {
     totals: AtomicU64,
     ring: Snapshots<AtomicU64>,
+    /// Until when a bad call is in the window, in ns: without one no breaker trips, and nothing has to be read.
+    bad_until: AtomicU64,
     /// The totals when the breaker last closed: what came before plays no part any more.
     floor: AtomicU64,
     /// The tick of that moment plus one; 0 before the first. The floor counts while this tick is in the window.
@@ -50,21 +52,28 @@ impl Tally {
             totals: AtomicU64::new(0),
             // The totals are 0 when anybody may count, and so are the bases.
             ring: Snapshots::new(rule.n_buckets(), bucket, now, || AtomicU64::new(0), |_| {}),
+            bad_until: AtomicU64::new(0),
             floor: AtomicU64::new(0),
             floor_tick: AtomicU64::new(0),
         }
     }
 
-    /// Counts a completed call and tells what the window holds with it.
+    /// Counts a completed call and tells what the window holds with it; nothing if that has no bad call.
     ///
     /// Whoever finds the ring turning waits for the turn (a handful of stores), so that each call is counted in the
     /// bucket it ended in, and no verdict is skipped.
-    pub(super) fn add(&self, bad: bool, now: Timestamp) -> Sample {
+    #[inline]
+    pub(super) fn add(&self, bad: bool, now: Timestamp) -> Option<Sample> {
         self.turn(now);
-        let one = 1 << 32 | u64::from(bad);
-        // Relaxed: the totals are one word, and of several calls that end together the last one to add sees them all.
-        self.totals.fetch_add(one, Ordering::Relaxed);
-        self.window(now)
+        if bad {
+            let leaves = self.ring.start(self.ring.tick(now) + self.ring.n_buckets());
+            // Before the totals, whose order publishes it.
+            self.bad_until.fetch_max(leaves.as_nanos(), Ordering::Relaxed);
+        }
+        // AcqRel: of two calls that end together the one that is counted last sees the other, and if that was bad, how
+        // long it stays; so one of them judges both.
+        self.totals.fetch_add(1 << 32 | u64::from(bad), Ordering::AcqRel);
+        (now.as_nanos() < self.bad_until.load(Ordering::Relaxed)).then(|| self.window(now))
     }
 
     /// What the window holds at `now`.
@@ -84,11 +93,13 @@ impl Tally {
     #[inline]
     fn turn(&self, now: Timestamp) {
         if self.ring.is_due(now) {
-            self.ring.turn_or_wait(now, |base| base.store(self.totals.load(Ordering::Relaxed), Ordering::Relaxed));
+            self.ring
+                .turn_or_wait(now, |base| base.store(self.totals.load(Ordering::Relaxed), Ordering::Relaxed));
         }
     }
 
     /// The calls since the oldest bucket in the window opened, or since the breaker closed if that was later.
+    #[inline(never)]
     fn window(&self, now: Timestamp) -> Sample {
         let (first, base, totals) = self.ring.read(now, |view| {
             let base = view.oldest().map(|base| base.load(Ordering::Relaxed));

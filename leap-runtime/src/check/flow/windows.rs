@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::blocked::{Reason, Refusal};
+use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Precision, RuleId};
 use crate::sync::{AtomicU64, Ordering};
@@ -52,7 +52,12 @@ impl Windows {
     ///
     /// While calls go on by the previous windows, [`catch_up`](Self::catch_up) is to be called once these are
     /// published.
-    pub(crate) fn new(rules: Vec<(RuleId, FlowRule)>, previous: &Self, total: &AtomicU64, now: Timestamp) -> Self {
+    pub(crate) fn new(
+        rules: &[(RuleId, FlowRule)],
+        previous: &Self,
+        total: &AtomicU64,
+        now: Timestamp,
+    ) -> Self {
         let limited = || rules.iter().filter_map(|(id, rule)| Some((*id, *rule, rule.permits()?)));
         let longest = limited()
             .filter(|(_, rule, _)| rule.precision() == Precision::Exact)
@@ -69,8 +74,9 @@ impl Windows {
                         strict: precision == Precision::Strict,
                     },
                 };
-                let interval_ns = u64::try_from(rule.interval().as_nanos()).expect("an interval is at most a year");
-                Limit { id, rule, permits, interval_ns, memory }
+                let interval_ns =
+                    u64::try_from(rule.interval().as_nanos()).expect("an interval is at most a year");
+                Limit { id, rule, permits, interval_ns: rule.interval_ns(), memory }
             })
             .collect();
         Self { limits, log }
@@ -113,7 +119,7 @@ impl Windows {
         now: Timestamp,
         n: u64,
         reading: impl Fn() -> Timestamp,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, Refusal<'_>> {
         if self.limits.is_empty() {
             // Relaxed: nobody decides on it here.
             return Ok(total.fetch_add(n, Ordering::Relaxed) + n);
@@ -122,12 +128,12 @@ impl Windows {
         let mut passed = total.load(Ordering::Acquire);
         loop {
             match self.ask_all(total, passed, n, now, &reading) {
-                Answer::Fits => {}
-                Answer::Stale => {
+                Ok(()) => {}
+                Err((_, Answer::Stale)) => {
                     passed = total.load(Ordering::Acquire);
                     continue;
                 }
-                Answer::Full { .. } | Answer::Never => return Err(self.refusal(total, n, now, &reading)),
+                Err((first, answer)) => return self.refuse(first, answer, total, n, now, &reading),
             }
             // AcqRel: releases the ticks this call opened before it counts in them; acquires what goes with the
             // value found when it lost.
@@ -142,24 +148,24 @@ impl Windows {
         Ok(passed + n)
     }
 
-    /// What a call of `n` permits would be told; takes nothing.
+    /// As [`admit`](Self::admit), but takes nothing.
     pub(crate) fn peek(
         &self,
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
         reading: impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Refusal<'_>> {
         loop {
             match self.ask_all(total, total.load(Ordering::Acquire), n, now, &reading) {
-                Answer::Fits => return Ok(()),
-                Answer::Stale => {}
-                Answer::Full { .. } | Answer::Never => return Err(self.refusal(total, n, now, &reading)),
+                Ok(()) => return Ok(()),
+                Err((_, Answer::Stale)) => {}
+                Err((first, answer)) => return self.refuse(first, answer, total, n, now, &reading),
             }
         }
     }
 
-    /// The first answer that is not `Fits`, if there is one.
+    /// The place of the first rule that does not say `Fits`, and what it says.
     #[inline]
     fn ask_all(
         &self,
@@ -168,14 +174,14 @@ impl Windows {
         n: u64,
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
-    ) -> Answer {
-        for limit in &self.limits {
+    ) -> Result<(), (usize, Answer)> {
+        for (i, limit) in self.limits.iter().enumerate() {
             match self.ask(limit, total, passed, n, now, reading) {
                 Answer::Fits => {}
-                other => return other,
+                other => return Err((i, other)),
             }
         }
-        Answer::Fits
+        Ok(())
     }
 
     #[inline]
@@ -190,41 +196,38 @@ impl Windows {
     ) -> Answer {
         match (&limit.memory, &self.log) {
             (Memory::Ring { ring, strict }, _) => ring.ask(total, passed, n, limit.permits, *strict, now),
-            (Memory::Log, Some(log)) => log.ask(total, passed, n, limit.permits, limit.interval_ns, now, reading),
+            (Memory::Log, Some(log)) => {
+                log.ask(total, passed, n, limit.permits, limit.interval_ns, now, reading)
+            }
             (Memory::Log, None) => unreachable!("a log stands while a rule asks it"),
         }
     }
 
-    /// The first rule that refuses, and the latest moment at which one of them lets go.
-    ///
-    /// Asks again: between the refusal and this the room may have come, and then the first rule is named with the
-    /// present moment.
-    #[cold]
-    fn refusal(&self, total: &AtomicU64, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Refusal {
-        let mut refused: Option<(&Limit, bool)> = None;
-        let mut until = Some(now);
-        for limit in &self.limits {
+    /// The rule at `first` refuses; tells so, with the latest moment at which it or one of the later ones lets go.
+    #[inline]
+    fn refuse<T>(
+        &self,
+        first: usize,
+        answer: Answer,
+        total: &AtomicU64,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<T, Refusal<'_>> {
+        let mut until = answer.until();
+        for limit in &self.limits[first + 1..] {
             let answer = loop {
                 match self.ask(limit, total, total.load(Ordering::Acquire), n, now, reading) {
                     Answer::Stale => {}
                     answer => break answer,
                 }
             };
-            match answer {
-                Answer::Full { until: moment } => {
-                    refused.get_or_insert((limit, true));
-                    until = until.map(|latest| latest.max(moment));
-                }
-                Answer::Never => {
-                    refused.get_or_insert((limit, false));
-                    until = None;
-                }
-                Answer::Fits | Answer::Stale => {}
+            if answer != Answer::Fits {
+                until = until.zip(answer.until()).map(|(latest, other)| latest.max(other));
             }
         }
-        let (limit, fits) = refused.unwrap_or((&self.limits[0], true));
-        let reason = Reason::Flow { limit: limit.rule.limit(), interval: limit.rule.interval(), fits };
-        Refusal { rule: limit.id, reason, until }
+        let Limit { id, rule, .. } = &self.limits[first];
+        Err(Refusal { rule: id, by: By::Flow { rule, fits: answer != Answer::Never }, until })
     }
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
@@ -258,7 +261,12 @@ impl Windows {
 }
 
 /// A ring of the rule's shape: one that is there already, or a new one.
-fn ring_of(rings: &mut Vec<(FlowRule, Arc<Ring>)>, rule: &FlowRule, total: &AtomicU64, now: Timestamp) -> Arc<Ring> {
+fn ring_of(
+    rings: &mut Vec<(FlowRule, Arc<Ring>)>,
+    rule: &FlowRule,
+    total: &AtomicU64,
+    now: Timestamp,
+) -> Arc<Ring> {
     let same = |(held, _): &&(FlowRule, Arc<Ring>)| {
         held.interval() == rule.interval() && held.n_buckets() == rule.n_buckets()
     };
@@ -271,3 +279,6 @@ fn ring_of(rings: &mut Vec<(FlowRule, Arc<Ring>)>, rule: &FlowRule, total: &Atom
     rings.push((*rule, Arc::clone(&ring)));
     ring
 }
+
+#[cfg(all(test, leap_loom))]
+mod models;

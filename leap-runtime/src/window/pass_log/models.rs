@@ -35,20 +35,13 @@ struct Truth {
 
 #[derive(Clone)]
 struct World {
-    /// Swapped as a plan is: a call keeps the log that it found.
-    log: Arc<Mutex<Arc<PassLog>>>,
     total: Arc<AtomicU64>,
     truth: StdArc<StdMutex<Truth>>,
 }
 
 impl World {
-    fn new(capacity: u64, total: u64) -> Self {
-        let log = PassLog::new(capacity, total, Timestamp::from_micros(START));
-        Self {
-            log: Arc::new(Mutex::new(Arc::new(log))),
-            total: Arc::new(AtomicU64::new(total)),
-            truth: StdArc::default(),
-        }
+    fn new(total: u64) -> Self {
+        Self { total: Arc::new(AtomicU64::new(total)), truth: StdArc::default() }
     }
 
     fn reading(&self) -> Timestamp {
@@ -56,8 +49,7 @@ impl World {
     }
 
     /// A call as the admission makes it; rules are `(limit, interval in µs)`.
-    fn call(&self, call: Call, rules: &[(u64, u64)]) {
-        let log = Arc::clone(&self.log.lock().unwrap());
+    fn call(&self, log: &PassLog, call: Call, rules: &[(u64, u64)]) {
         match call {
             Call::Ask { at, n } => {
                 {
@@ -65,7 +57,7 @@ impl World {
                     truth.now = truth.now.max(at);
                 }
                 thread::yield_now();
-                if self.admit(&log, at, n, rules) {
+                if self.admit(log, at, n, rules) {
                     self.truth.lock().unwrap().passes.extend((0..n).map(|_| at));
                 }
             }
@@ -101,15 +93,6 @@ impl World {
         true
     }
 
-    fn lengthen(&self, capacity: u64) {
-        let mut log = self.log.lock().unwrap();
-        let passed = self.total.load(Acquire);
-        *log = Arc::new(log.successor(capacity, passed, self.reading()));
-        let published = Arc::clone(&log);
-        drop(log);
-        published.fill(&self.total, || self.reading());
-    }
-
     fn assert_never_over(&self, rules: &[(u64, u64)]) {
         let passes = &self.truth.lock().unwrap().passes;
         for &(limit, interval) in rules {
@@ -133,15 +116,28 @@ fn never_over(rules: &'static [(u64, u64)], preemptions: usize, total: u64, call
     let calls: Vec<Vec<Call>> = calls.iter().map(|calls| calls.to_vec()).collect();
     builder(preemptions).check(move || {
         let capacity = rules.iter().map(|&(limit, _)| limit).max().unwrap();
-        let world = World::new(capacity, total);
-        let threads = calls.clone().into_iter().map(|calls| {
-            let world = world.clone();
-            thread::spawn(move || calls.into_iter().for_each(|call| world.call(call, rules)))
-        });
-        for thread in threads.collect::<Vec<_>>() {
+        let log = Arc::new(PassLog::new(capacity, total, Timestamp::from_micros(START)));
+        let world = World::new(total);
+        let mut threads: Vec<_> = calls
+            .iter()
+            .cloned()
+            .map(|calls| {
+                let (log, world) = (Arc::clone(&log), world.clone());
+                move || calls.into_iter().for_each(|call| world.call(&log, call, rules))
+            })
+            .collect();
+        // The last of them is this one: a thread less to schedule.
+        let here = threads.pop().unwrap();
+        let threads: Vec<_> = threads.into_iter().map(thread::spawn).collect();
+        here();
+        for thread in threads {
             thread.join().unwrap();
         }
         world.assert_never_over(rules);
+        let newest = log.number(world.total.load(Relaxed));
+        for number in newest + 1 - log.len()..=newest {
+            assert!(log.time(number).is_some(), "the time of {number} was lost, the last is {newest}");
+        }
         let charged: u64 = calls
             .iter()
             .flatten()
@@ -157,12 +153,12 @@ fn never_over(rules: &'static [(u64, u64)], preemptions: usize, total: u64, call
 
 #[test]
 fn one_per_interval() {
-    never_over(&[(1, 10)], 3, 0, &[&[ask(1_100), ask(1_110)], &[ask(1_101), ask(1_111)]]);
+    never_over(&[(1, 10)], 5, 0, &[&[ask(1_100), ask(1_110)], &[ask(1_101), ask(1_111)]]);
 }
 
 #[test]
 fn two_per_interval_with_unwritten_permits() {
-    never_over(&[(2, 10)], 3, 0, &[&[ask(1_100), ask(1_109), ask(1_112)], &[ask(1_105), ask(1_110)]]);
+    never_over(&[(2, 10)], 5, 0, &[&[ask(1_100), ask(1_109), ask(1_112)], &[ask(1_105), ask(1_110)]]);
 }
 
 #[test]
@@ -172,18 +168,18 @@ fn late_readers() {
 
 #[test]
 fn three_threads() {
-    never_over(&[(2, 10)], 2, 0, &[&[ask(1_100), ask(1_111)], &[ask(1_104)], &[ask(1_108), ask(1_115)]]);
+    never_over(&[(2, 10)], 2, 0, &[&[ask(1_100), ask(1_111)], &[ask(1_104)], &[ask(1_108)]]);
 }
 
 #[test]
 fn two_rules_of_different_intervals() {
-    never_over(&[(1, 5), (2, 20)], 3, 0, &[&[ask(1_100), ask(1_106), ask(1_120)], &[ask(1_104), ask(1_111)]]);
+    never_over(&[(1, 5), (2, 20)], 5, 0, &[&[ask(1_100), ask(1_106), ask(1_120)], &[ask(1_104), ask(1_111)]]);
 }
 
 #[test]
 fn several_permits_at_once() {
     let pair = |at| Call::Ask { at, n: 2 };
-    never_over(&[(3, 10)], 2, 0, &[&[pair(1_100), pair(1_111)], &[ask(1_104), pair(1_112)]]);
+    never_over(&[(3, 10)], 5, 0, &[&[pair(1_100), pair(1_111)], &[ask(1_104), pair(1_112)]]);
 }
 
 #[test]
@@ -192,7 +188,7 @@ fn laps_that_wrap() {
     let total = (1 << 16) - 2 - 2;
     never_over(
         &[(1, 10)],
-        2,
+        4,
         total,
         &[&[ask(1_100), ask(1_120), ask(1_140), ask(1_160)], &[ask(1_110), ask(1_150)]],
     );
@@ -200,25 +196,35 @@ fn laps_that_wrap() {
 
 #[test]
 fn a_charge_between_calls() {
-    never_over(&[(1, 10)], 3, 0, &[&[ask(1_100), ask(1_111)], &[Call::Charge { n: 1 }, ask(1_112)]]);
+    never_over(&[(1, 10)], 5, 0, &[&[ask(1_100), ask(1_111)], &[Call::Charge { n: 1 }, ask(1_112)]]);
 }
 
 #[test]
 fn a_charge_of_more_than_a_lap() {
-    never_over(&[(2, 10)], 2, 0, &[&[ask(1_100), ask(1_111)], &[Call::Charge { n: 5 }, ask(1_112)]]);
+    never_over(&[(2, 10)], 5, 0, &[&[ask(1_100), ask(1_111)], &[Call::Charge { n: 5 }, ask(1_112)]]);
 }
 
 #[test]
 fn a_log_that_is_lengthened_under_way() {
     const RULES: &[(u64, u64)] = &[(1, 10)];
-    builder(2).check(|| {
-        let world = World::new(1, 0);
+    builder(3).check(|| {
+        // Swapped as a plan is: a call keeps the log that it found.
+        let plan = Arc::new(Mutex::new(Arc::new(PassLog::new(1, 0, Timestamp::from_micros(START)))));
+        let world = World::new(0);
         let caller = |calls: &'static [u64]| {
-            let world = world.clone();
-            thread::spawn(move || calls.iter().for_each(|&at| world.call(ask(at), RULES)))
+            let (plan, world) = (Arc::clone(&plan), world.clone());
+            thread::spawn(move || {
+                for &at in calls {
+                    let log = Arc::clone(&plan.lock().unwrap());
+                    world.call(&log, ask(at), RULES);
+                }
+            })
         };
-        let (first, second) = (caller(&[1_100, 1_111]), caller(&[1_105, 1_112]));
-        world.lengthen(2);
+        let (first, second) = (caller(&[1_100, 1_111]), caller(&[1_105]));
+        let old = Arc::clone(&plan.lock().unwrap());
+        let new = Arc::new(old.successor(2, world.total.load(Acquire), world.reading()));
+        *plan.lock().unwrap() = Arc::clone(&new);
+        new.fill(&world.total, || world.reading());
         first.join().unwrap();
         second.join().unwrap();
         world.assert_never_over(RULES);

@@ -30,7 +30,7 @@ mod inner {
     use super::*;
 
     #[guarded]
-    pub(in super::super) fn visible() -> Result<u8, Blocked> {
+    pub(in super) fn visible() -> Result<u8, Blocked> {
         Ok(1)
     }
 

@@ -1,0 +1,87 @@
+//! What a guarded call costs: time, allocations and memory.
+//!
+//! ```text
+//! cargo run --release -p leap-benches --bin hot_path [-- --quick] [--only SUBSTRING] [--json FILE]
+//! ```
+//!
+//! Every row is timed in short batches, one batch of every row per round, so that a bad moment of the machine hits
+//! all rows alike. Ratios are ratios of medians, to the floor's with as many threads. The exit code is 1 if a
+//! call allocates or a resource is over its budget of memory; it never depends on time.
+//!
+//! To count instructions instead, which no other load disturbs:
+//!
+//! ```text
+//! valgrind --tool=callgrind --toggle-collect='*counted_calls*' --callgrind-out-file=/tmp/out \
+//!     target/release/hot_path --instructions "qps+slow exact" 100000
+//! callgrind_annotate /tmp/out
+//! ```
+//!
+//! The instructions collected, divided by 100 000, are those of a call, the loop's own (some 15) included.
+
+mod alloc;
+mod floor;
+mod measure;
+mod memory;
+mod options;
+mod report;
+mod rows;
+
+use std::process::ExitCode;
+
+use self::measure::Plan;
+use self::options::{Options, Task};
+use self::report::Report;
+use self::rows::Row;
+
+fn main() -> ExitCode {
+    let options = match options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(wrong) => return refuse(&wrong),
+    };
+    let rows = rows::all();
+    match &options.task {
+        Task::Help => {
+            println!("{}", options::USAGE);
+            ExitCode::SUCCESS
+        }
+        Task::Count { row, n } => match rows.iter().find(|known| known.name == row) {
+            Some(row) => {
+                measure::count(row, *n);
+                ExitCode::SUCCESS
+            }
+            None => refuse(&format!("no row is called `{row}`; there are {}", names(&rows))),
+        },
+        Task::Time => time(&rows, &options),
+    }
+}
+
+fn time(rows: &[Row], options: &Options) -> ExitCode {
+    let chosen: Vec<&Row> = rows.iter().filter(|row| options.wants(row)).collect();
+    if chosen.iter().all(|row| row.name == floor::NAME) && options.only.is_some() {
+        return refuse(&format!("no row has `{}` in its name; there are {}", options.only(), names(rows)));
+    }
+    let plan = if options.quick { Plan::QUICK } else { Plan::FULL };
+    let report = Report {
+        plan,
+        allocations: measure::allocations(&chosen),
+        timings: measure::rounds(&chosen, plan),
+        memory: memory::per_resource(),
+    };
+    print!("{report}");
+    if let Some(file) = &options.json {
+        if let Err(error) = std::fs::write(file, report.to_json()) {
+            return refuse(&format!("`{}` cannot be written: {error}", file.display()));
+        }
+    }
+    if report.is_within_hard_budgets() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn names(rows: &[Row]) -> String {
+    let names: Vec<String> = rows.iter().map(|row| format!("`{}`", row.name)).collect();
+    names.join(", ")
+}
+
+fn refuse(why: &str) -> ExitCode {
+    eprintln!("hot_path: {why}");
+    ExitCode::from(2)
+}

@@ -1,0 +1,184 @@
+//! The tables, and the same as JSON.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::floor;
+use crate::measure::{ALLOCATION_CALLS, Plan, Setting, Timing};
+use crate::memory::Memory;
+
+/// All that was measured.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) plan: Plan,
+    pub(crate) timings: Vec<Timing>,
+    /// Of 10 000 calls, by the row's name.
+    pub(crate) allocations: Vec<(&'static str, u64)>,
+    pub(crate) memory: Vec<Memory>,
+}
+
+/// A bound on time, checked where its rows were measured.
+struct Bound {
+    what: &'static str,
+    ratio: f64,
+    at_most: f64,
+}
+
+impl Report {
+    /// Whether no call allocates and no resource takes more memory than promised.
+    pub(crate) fn is_within_hard_budgets(&self) -> bool {
+        self.allocations.iter().all(|(_, n)| *n == 0) && !self.memory.iter().any(Memory::is_over)
+    }
+
+    fn timing(&self, name: &str, setting: Setting) -> Option<&Timing> {
+        self.timings.iter().find(|timing| timing.name == name && timing.setting == setting)
+    }
+
+    fn floor_ratio(&self, timing: &Timing) -> Option<f64> {
+        Some(timing.median() / self.timing(floor::NAME, timing.setting)?.median())
+    }
+
+    /// How much longer a call takes, by the medians.
+    fn ratio(&self, (name, setting): (&str, Setting), (to, to_setting): (&str, Setting)) -> Option<f64> {
+        Some(self.timing(name, setting)?.median() / self.timing(to, to_setting)?.median())
+    }
+
+    /// The budgets of time of which both rows were measured.
+    fn bounds(&self) -> Vec<Bound> {
+        use Setting::{OneThread, TwoOnTwo};
+        let to_floor = |what, name, at_most| {
+            let ratio = self.ratio((name, OneThread), (floor::NAME, OneThread))?;
+            Some(Bound { what, ratio, at_most })
+        };
+        let same = |what, name, to| {
+            let ratio = self.ratio((name, OneThread), (to, OneThread))?;
+            Some(Bound { what, ratio, at_most: 1.1 })
+        };
+        let second = |what, name| {
+            let at_most = self.ratio((floor::NAME, TwoOnTwo), (floor::NAME, OneThread))? * 1.1;
+            Some(Bound { what, ratio: self.ratio((name, TwoOnTwo), (name, OneThread))?, at_most })
+        };
+        let bounds = [
+            to_floor("QPS + slow-call breaker, exact, to the floor", "qps+slow exact", 1.8),
+            to_floor("QPS + slow-call breaker, strict, to the floor", "qps+slow strict", 1.8),
+            to_floor("blocked, exact, to the floor", "blocked exact", 1.0),
+            to_floor("blocked, strict, to the floor", "blocked strict", 1.0),
+            to_floor("blocked by a breaker, to the floor", "blocked breaker", 1.0),
+            second(
+                "second thread on another resource, exact, to one thread (the floor's + 10 %)",
+                "qps+slow exact",
+            ),
+            second(
+                "second thread on another resource, strict, to one thread (the floor's + 10 %)",
+                "qps+slow strict",
+            ),
+            same("100 buckets to 2", "buckets 100", "buckets 2"),
+            same("1 000 buckets to 2", "buckets 1000", "buckets 2"),
+            same("one of 1 000 resources to one of 2", "by name 1 of 1000", "by name"),
+        ];
+        bounds.into_iter().flatten().collect()
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        let rows: Vec<Value> = self
+            .timings
+            .iter()
+            .map(|timing| {
+                let lanes = timing.setting.lanes();
+                json!({
+                    "name": timing.name,
+                    "threads": lanes.len(),
+                    "resources": if timing.setting == Setting::TwoOnTwo { 2 } else { 1 },
+                    "min_ns": timing.min(),
+                    "median_ns": timing.median(),
+                    "max_ns": timing.max(),
+                    "floor_ratio": self.floor_ratio(timing),
+                })
+            })
+            .collect();
+        let allocations: Vec<Value> = self
+            .allocations
+            .iter()
+            .map(|(name, n)| json!({ "name": name, "calls": ALLOCATION_CALLS, "allocations": n }))
+            .collect();
+        let memory: Vec<Value> = self
+            .memory
+            .iter()
+            .map(|memory| json!({ "state": memory.state, "bytes": memory.bytes, "budget": memory.budget }))
+            .collect();
+        let report = json!({ "rows": rows, "allocations": allocations, "memory": memory });
+        format!("{report:#}\n")
+    }
+
+    fn write_timings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { rounds, calls } = self.plan;
+        writeln!(f, "ns per call in {rounds} interleaved rounds of {calls} calls per thread")?;
+        writeln!(f, "with two threads, of the rounds in which both ran at the same time")?;
+        writeln!(
+            f,
+            "×floor: median to the floor's median with as many threads, each on counters of its own"
+        )?;
+        for setting in Setting::ALL {
+            writeln!(f, "\n{:<28}{:>9}{:>9}{:>9}{:>9}", setting.title(), "min", "median", "max", "×floor")?;
+            for timing in self.timings.iter().filter(|timing| timing.setting == setting) {
+                write!(f, "  {:<26}", timing.name)?;
+                write!(f, "{:>9.1}{:>9.1}{:>9.1}", timing.min(), timing.median(), timing.max())?;
+                write!(f, "{:>9.2}", self.floor_ratio(timing).unwrap_or(f64::NAN))?;
+                if setting == Setting::OneThread {
+                    write!(f, "   {}", timing.note)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        for Timing { name, setting, odd, .. } in self.timings.iter().filter(|timing| timing.odd > 0) {
+            writeln!(f, "\n`{name}`, {}: {odd} calls ended otherwise than they should", setting.title())?;
+        }
+        Ok(())
+    }
+
+    fn write_bounds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{:<84}{:>7}{:>9}", "budgets of time (medians; no exit code)", "ratio", "at most")?;
+        for Bound { what, ratio, at_most } in self.bounds() {
+            let verdict = if ratio <= at_most { "ok" } else { "over" };
+            writeln!(f, "  {what:<82}{ratio:>7.2}{at_most:>9.2}   {verdict}")?;
+        }
+        Ok(())
+    }
+
+    fn write_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{:<84}{:>7}{:>9}", "bytes per resource (mean of 1 000)", "bytes", "at most")?;
+        for memory in &self.memory {
+            let Memory { state, bytes, budget } = memory;
+            match budget {
+                Some(budget) => {
+                    let verdict = if memory.is_over() { "OVER" } else { "ok" };
+                    writeln!(f, "  {state:<82}{bytes:>7}{budget:>9}   {verdict}")?;
+                }
+                None => writeln!(f, "  {state:<82}{bytes:>7}{:>9}", "-")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_allocations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nallocations in {ALLOCATION_CALLS} calls of each row, at most 0")?;
+        let mut wrong = self.allocations.iter().filter(|(_, n)| *n > 0).peekable();
+        if wrong.peek().is_none() {
+            writeln!(f, "  {:<82}{:>7}{:>9}   ok", format!("all {} rows", self.allocations.len()), 0, 0)?;
+        }
+        for (name, n) in wrong {
+            writeln!(f, "  {name:<82}{n:>7}{:>9}   OVER", 0)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_timings(f)?;
+        self.write_bounds(f)?;
+        self.write_memory(f)?;
+        self.write_allocations(f)
+    }
+}

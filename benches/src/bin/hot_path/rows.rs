@@ -1,0 +1,364 @@
+//! The rows of the table: what is called, and how it should end.
+
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::LazyLock;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use leap_runtime::{
+    Behavior, Blocked, Clock, FlowRule, LeapArray, Limiter, Precision, Registry, RuleSet, SystemClock,
+    guarded,
+};
+
+use crate::floor;
+
+/// A row of the table.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) note: &'static str,
+    /// Makes so many calls in a lane, and tells how many ended otherwise than they should. Two lanes share no
+    /// resource.
+    pub(crate) calls: fn(lane: usize, n: u64) -> u64,
+}
+
+/// The error of the functions that are guarded: it keeps the block, as an application's would.
+#[derive(Debug)]
+pub(crate) enum AppError {
+    Blocked(#[expect(dead_code, reason = "carried, as in an application, and not looked at")] Blocked),
+    Failed,
+}
+
+impl From<Blocked> for AppError {
+    fn from(blocked: Blocked) -> Self {
+        Self::Blocked(blocked)
+    }
+}
+
+/// The body of every function here.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call inside the body would be part of the plain function's time")]
+pub(crate) fn work(x: u64) -> Result<u64, AppError> {
+    if x == u64::MAX {
+        return Err(AppError::Failed);
+    }
+    Ok(x.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Calls so often, and counts the calls that were not as they should.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the loop belongs to the row, so that the call in it is a direct one"
+)]
+pub(crate) fn repeat(n: u64, mut is_right: impl FnMut(u64) -> bool) -> u64 {
+    (0..n).map(|x| u64::from(!is_right(black_box(x)))).sum()
+}
+
+/// Polls a future that never waits.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the future is to be built and polled in one place, as by an executor's task"
+)]
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// The guarded functions of one lane. A lane has its own functions, because a call site has one resource.
+macro_rules! lane {
+    ($lane:ident, $number:literal) => {
+        mod $lane {
+            use super::{AppError, guarded, work};
+
+            #[inline(never)]
+            pub(super) fn plain(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(resource = concat!("statistics/", $number))]
+            #[inline(never)]
+            pub(super) fn statistics(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            // The flow rule is loaded, see `rules`.
+            #[guarded(resource = concat!("exact/", $number))]
+            #[inline(never)]
+            pub(super) fn exact(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(resource = concat!("strict/", $number), qps = 1_000_000_000, precision = strict)]
+            #[inline(never)]
+            pub(super) fn strict(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            // The flow rule is loaded, see `rules`.
+            #[guarded(resource = concat!("exact-slow/", $number), slow_rt_ms = 1_000, slow_ratio = 0.5)]
+            #[inline(never)]
+            pub(super) fn exact_slow(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(
+                                        resource = concat!("strict-slow/", $number),
+                                        qps = 1_000_000_000,
+                                        precision = strict,
+                                        slow_rt_ms = 1_000,
+                                        slow_ratio = 0.5
+                                    )]
+            #[inline(never)]
+            pub(super) fn strict_slow(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(resource = concat!("isolated/", $number), max_concurrency = 1_000)]
+            #[inline(never)]
+            pub(super) fn isolated(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(
+                                        resource = concat!("blocked-exact/", $number),
+                                        rate(limit = 1_000, per_ms = 3_600_000, precision = exact)
+                                    )]
+            #[inline(never)]
+            pub(super) fn blocked_exact(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(
+                                        resource = concat!("blocked-strict/", $number),
+                                        rate(limit = 1_000, per_ms = 3_600_000, precision = strict)
+                                    )]
+            #[inline(never)]
+            pub(super) fn blocked_strict(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(
+                                        resource = concat!("blocked-open/", $number),
+                                        error_count = 0,
+                                        min_calls = 1,
+                                        open_ms = 3_600_000
+                                    )]
+            #[inline(never)]
+            pub(super) fn blocked_open(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(
+                                        resource = concat!("strict-2/", $number),
+                                        qps = 1_000_000_000,
+                                        precision = strict,
+                                        buckets = 2
+                                    )]
+            #[inline(never)]
+            pub(super) fn strict_2(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(
+                                        resource = concat!("strict-1000/", $number),
+                                        qps = 1_000_000_000,
+                                        precision = strict,
+                                        buckets = 1_000
+                                    )]
+            #[inline(never)]
+            pub(super) fn strict_1000(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            pub(super) async fn async_plain(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            #[guarded(resource = concat!("async-statistics/", $number))]
+            pub(super) async fn async_statistics(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+
+            // The flow rule is loaded, see `rules`.
+            #[guarded(resource = concat!("async-exact-slow/", $number), slow_rt_ms = 1_000, slow_ratio = 0.5)]
+            pub(super) async fn async_exact_slow(x: u64) -> Result<u64, AppError> {
+                work(x)
+            }
+        }
+    };
+}
+
+lane!(one, "1");
+lane!(two, "2");
+
+const EXACT_NOTE: &str = "1 024 per 10 µs, loaded: a log of 1 024 that calls as fast as these never fill";
+const STRICT_NOTE: &str = "1 000 000 000 per 1 s in 100 buckets";
+
+/// An exact rule that is asked in full and never refuses while a call takes over 10 ns.
+fn exact_and_wide() -> FlowRule {
+    FlowRule::new(1_024.0, Behavior::Reject)
+        .and_then(|rule| rule.with_precision(Precision::Exact))
+        .and_then(|rule| rule.per(Duration::from_micros(10)))
+        .expect("a log of 1 024 and an interval above zero")
+}
+
+/// A rule in the ring that never refuses.
+fn strict_and_wide() -> FlowRule {
+    FlowRule::new(1e9, Behavior::Reject)
+        .and_then(|rule| rule.with_precision(Precision::Strict))
+        .expect("100 buckets divide a second")
+}
+
+/// The rules that an attribute cannot say: its shortest interval is a millisecond.
+fn rules() -> RuleSet {
+    ["exact/1", "exact/2", "exact-slow/1", "exact-slow/2", "async-exact-slow/1", "async-exact-slow/2"]
+        .into_iter()
+        .fold(RuleSet::new(), |rules, name| rules.flow(name, exact_and_wide()))
+}
+
+/// A registry with so many resources under one rule each, and their names.
+fn registry_of(n: usize) -> (Registry, Vec<String>) {
+    let names: Vec<String> = (0..n).map(|i| format!("orders.of.customer.{i}")).collect();
+    let rules = names.iter().fold(RuleSet::new(), |rules, name| rules.flow(name, strict_and_wide()));
+    let registry = Registry::new();
+    registry.load(rules).expect("the names are short");
+    (registry, names)
+}
+
+/// A registry with two resources; each lane calls one.
+static TWO: LazyLock<(Registry, Vec<String>)> = LazyLock::new(|| registry_of(2));
+/// Of each lane.
+static THOUSAND: LazyLock<[(Registry, Vec<String>); 2]> =
+    LazyLock::new(|| [registry_of(1_000), registry_of(1_000)]);
+
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as `repeat`")]
+fn by_name(registry: &Registry, name: &str, x: u64) -> Result<u64, AppError> {
+    registry.enter(name)?.run(|| work(x))
+}
+
+fn limiter_calls(limiters: &[Limiter; 2], lane: usize, n: u64) -> u64 {
+    let limiter = &limiters[lane];
+    repeat(n, |_| limiter.try_acquire(1).is_ok())
+}
+
+/// A row of a function that each lane has.
+macro_rules! row {
+    ($name:literal, $note:expr, $function:ident is $ending:pat) => {
+        Row {
+            name: $name,
+            note: $note,
+            calls: |lane, n| match lane {
+                0 => repeat(n, |x| matches!(one::$function(x), $ending)),
+                _ => repeat(n, |x| matches!(two::$function(x), $ending)),
+            },
+        }
+    };
+    ($name:literal, $note:expr, async $function:ident) => {
+        Row {
+            name: $name,
+            note: $note,
+            calls: |lane, n| match lane {
+                0 => repeat(n, |x| matches!(poll_once(one::$function(x)), Some(Ok(_)))),
+                _ => repeat(n, |x| matches!(poll_once(two::$function(x)), Some(Ok(_)))),
+            },
+        }
+    };
+}
+
+/// All rows, ready to be called.
+pub(crate) fn all() -> Vec<Row> {
+    leap_runtime::registry().load(rules()).expect("the names are short");
+    for trip in [one::blocked_open, two::blocked_open] {
+        // One failure opens the breaker for an hour.
+        let _ = trip(u64::MAX);
+    }
+    vec![
+        Row {
+            name: floor::NAME,
+            note: "the plain function, two raw clock reads, six fetch_add of its own thread",
+            calls: floor::calls,
+        },
+        Row { name: "clock", note: "the runtime's clock, read twice", calls: floor::clock_calls },
+        row!("plain", "the function unguarded", plain is Ok(_)),
+        row!("statistics", "guarded, without a rule", statistics is Ok(_)),
+        row!("qps exact", EXACT_NOTE, exact is Ok(_)),
+        row!("qps strict", STRICT_NOTE, strict is Ok(_)),
+        row!("qps+slow exact", "and a breaker on slow calls (over 1 s)", exact_slow is Ok(_)),
+        row!("qps+slow strict", "and a breaker on slow calls (over 1 s)", strict_slow is Ok(_)),
+        row!("isolation", "1 000 in flight", isolated is Ok(_)),
+        row!("blocked exact", "1 000 per hour, used up", blocked_exact is Err(AppError::Blocked(_))),
+        row!("blocked strict", "1 000 per hour in 100 buckets, used up", blocked_strict is Err(AppError::Blocked(_))),
+        row!("blocked breaker", "open for an hour", blocked_open is Err(AppError::Blocked(_))),
+        row!("async plain", "an async function that never waits, polled once", async async_plain),
+        row!("async statistics", "guarded, without a rule", async async_statistics),
+        row!("async qps+slow exact", "guarded, with the rules of `qps+slow exact`", async async_exact_slow),
+        row!("buckets 2", "`qps strict` with 2 buckets", strict_2 is Ok(_)),
+        row!("buckets 100", "the same function as `qps strict`", strict is Ok(_)),
+        row!("buckets 1000", "`qps strict` with 1 000 buckets", strict_1000 is Ok(_)),
+        Row {
+            name: "by name",
+            note: "Registry::enter(name), the rule of `qps strict`",
+            calls: |lane, n| {
+                let (registry, names) = &*TWO;
+                repeat(n, |x| by_name(registry, &names[lane], x).is_ok())
+            },
+        },
+        Row {
+            name: "by name 1 of 1000",
+            note: "the same, in a registry of 1 000 resources",
+            calls: |lane, n| {
+                let (registry, names) = &THOUSAND[lane];
+                repeat(n, |x| by_name(registry, &names[0], x).is_ok())
+            },
+        },
+        Row {
+            name: "by name 1000 in turn",
+            note: "1 000 resources one after another: what the processor's caches add",
+            calls: |lane, n| {
+                let (registry, names) = &THOUSAND[lane];
+                let mut in_turn = names.iter().cycle();
+                repeat(n, |x| in_turn.next().is_some_and(|name| by_name(registry, name, x).is_ok()))
+            },
+        },
+        Row {
+            name: "limiter exact",
+            note: "Limiter alone, the rule of `qps exact`; two lanes are two limiters",
+            calls: |lane, n| {
+                static LIMITERS: LazyLock<[Limiter; 2]> =
+                    LazyLock::new(|| [(), ()].map(|()| Limiter::new(exact_and_wide())));
+                limiter_calls(&LIMITERS, lane, n)
+            },
+        },
+        Row {
+            name: "limiter strict",
+            note: "Limiter alone, the rule of `qps strict`",
+            calls: |lane, n| {
+                static LIMITERS: LazyLock<[Limiter; 2]> =
+                    LazyLock::new(|| [(), ()].map(|()| Limiter::new(strict_and_wide())));
+                limiter_calls(&LIMITERS, lane, n)
+            },
+        },
+        Row {
+            name: "leap array",
+            note: "LeapArray::add alone, 100 buckets, with one clock read",
+            calls: |lane, n| {
+                static ARRAYS: LazyLock<(SystemClock, [LeapArray; 2])> = LazyLock::new(|| {
+                    let array =
+                        || LeapArray::new(100, Duration::from_secs(1)).expect("100 buckets divide a second");
+                    (SystemClock::new(), [array(), array()])
+                });
+                let (clock, arrays) = &*ARRAYS;
+                let array = &arrays[lane];
+                repeat(n, |_| {
+                    array.add(clock.now(), 1);
+                    true
+                })
+            },
+        },
+    ]
+}

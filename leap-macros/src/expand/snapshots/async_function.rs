@@ -1,0 +1,48 @@
+pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
+    let (site, permits) = {
+        static __RULES: [::leap_runtime::__private::Rule; 1] = [
+            ::leap_runtime::__private::isolation(
+                32,
+                ::leap_runtime::__private::Mode::Enforce,
+            ),
+        ];
+        fn __here() -> &'static str {
+            ::leap_runtime::__private::path_of(
+                ::leap_runtime::__private::type_name_of_val(&__here),
+            )
+        }
+        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+            ::leap_runtime::__private::Some("orders.create"),
+            __here,
+            &__RULES,
+        );
+        (&__SITE, 1)
+    };
+    let entry = site.enter_async(permits).await;
+    match entry {
+        ::leap_runtime::__private::Ok(entry) => {
+            ::leap_runtime::__private::run_async(
+                    entry,
+                    async move {
+                        if false {
+                            return ::leap_runtime::__private::never::<
+                                Result<Id, AppError>,
+                            >();
+                        }
+                        let order = order;
+                        {
+                            store(order).await
+                        }
+                    },
+                    |returned| {
+                        use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                        (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    },
+                )
+                .await
+        }
+        ::leap_runtime::__private::Err(__blocked) => {
+            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
+        }
+    }
+}

@@ -1,0 +1,46 @@
+impl Shop {
+    async fn count(self: Arc<Self>, sku: &str) -> Result<u32, Blocked> {
+        let (site, permits) = {
+            static __RULES: [::leap_runtime::__private::Rule; 0] = [];
+            fn __here() -> &'static str {
+                ::leap_runtime::__private::path_of(
+                    ::leap_runtime::__private::type_name_of_val(&__here),
+                )
+            }
+            static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+                ::leap_runtime::__private::None,
+                __here,
+                &__RULES,
+            );
+            (&__SITE, 1)
+        };
+        let entry = site.enter_async(permits).await;
+        match entry {
+            ::leap_runtime::__private::Ok(entry) => {
+                ::leap_runtime::__private::run_async(
+                        entry,
+                        async move {
+                            if false {
+                                return ::leap_runtime::__private::never::<
+                                    Result<u32, Blocked>,
+                                >();
+                            }
+                            let _ = &self;
+                            let sku = sku;
+                            {
+                                Ok(self.stock[sku])
+                            }
+                        },
+                        |returned| {
+                            use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                            (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                        },
+                    )
+                    .await
+            }
+            ::leap_runtime::__private::Err(__blocked) => {
+                ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+fn function() -> Result<(), Blocked> {
+    let (site, permits) = {
+        static __RULES: [crate::facade::flow::__private::Rule; 1] = [
+            crate::facade::flow::__private::flow(
+                1f64,
+                1_000,
+                crate::facade::flow::__private::None,
+                crate::facade::flow::__private::None,
+                crate::facade::flow::__private::Mode::Enforce,
+            ),
+        ];
+        fn __here() -> &'static str {
+            crate::facade::flow::__private::path_of(
+                crate::facade::flow::__private::type_name_of_val(&__here),
+            )
+        }
+        static __SITE: crate::facade::flow::__private::CallSite = crate::facade::flow::__private::CallSite::new(
+            crate::facade::flow::__private::None,
+            __here,
+            &__RULES,
+        );
+        (&__SITE, 1)
+    };
+    let mut entry = site.enter(permits);
+    match entry {
+        crate::facade::flow::__private::Ok(ref mut entry) => {
+            crate::facade::flow::__private::run(
+                entry,
+                move || -> Result<(), Blocked> {
+                    {
+                        Ok(())
+                    }
+                },
+                |returned| {
+                    use crate::facade::flow::__private::{ViaAny as _, ViaResult as _};
+                    (&crate::facade::flow::__private::Judged(returned)).leap_outcome()
+                },
+            )
+        }
+        crate::facade::flow::__private::Err(__blocked) => {
+            crate::facade::flow::__private::FromBlocked::from_blocked(__blocked)
+        }
+    }
+}

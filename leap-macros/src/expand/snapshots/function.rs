@@ -1,0 +1,60 @@
+/// Creates an order.
+#[must_use]
+#[allow(unused)]
+pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
+    let (site, permits) = {
+        static __RULES: [::leap_runtime::__private::Rule; 2] = [
+            ::leap_runtime::__private::flow(
+                100f64,
+                1_000,
+                ::leap_runtime::__private::None,
+                ::leap_runtime::__private::None,
+                ::leap_runtime::__private::Mode::Enforce,
+            ),
+            ::leap_runtime::__private::slow_ratio(
+                200,
+                1.0,
+                ::leap_runtime::__private::BreakerWords {
+                    min_calls: ::leap_runtime::__private::None,
+                    window_ms: ::leap_runtime::__private::None,
+                    open_ms: ::leap_runtime::__private::None,
+                    probes: ::leap_runtime::__private::None,
+                    mode: ::leap_runtime::__private::Mode::Enforce,
+                },
+            ),
+        ];
+        fn __here() -> &'static str {
+            ::leap_runtime::__private::path_of(
+                ::leap_runtime::__private::type_name_of_val(&__here),
+            )
+        }
+        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+            ::leap_runtime::__private::Some("orders.create"),
+            __here,
+            &__RULES,
+        );
+        (&__SITE, 1)
+    };
+    let mut entry = site.enter(permits);
+    match entry {
+        ::leap_runtime::__private::Ok(ref mut entry) => {
+            ::leap_runtime::__private::run(
+                entry,
+                move || -> Result<Id, AppError> {
+                    let order = order;
+                    let mut tries = tries;
+                    {
+                        store(order, tries)
+                    }
+                },
+                |returned| {
+                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                },
+            )
+        }
+        ::leap_runtime::__private::Err(__blocked) => {
+            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+unsafe fn names<'a, T: ?Sized, const N: usize>(
+    of: &'a T,
+) -> Result<(impl Iterator<Item = impl Fn() -> u8> + 'a, [u8; N]), AppError>
+where
+    T: Names,
+{
+    let (site, permits) = {
+        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
+        fn __here() -> &'static str {
+            ::leap_runtime::__private::path_of(
+                ::leap_runtime::__private::type_name_of_val(&__here),
+            )
+        }
+        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+            ::leap_runtime::__private::None,
+            __here,
+            &__RULES,
+        );
+        (&__SITE, 1)
+    };
+    let mut entry = site.enter(permits);
+    match entry {
+        ::leap_runtime::__private::Ok(ref mut entry) => {
+            ::leap_runtime::__private::run(
+                entry,
+                move || -> Result<(_, [u8; N]), AppError> {
+                    let of = of;
+                    {
+                        of.names()
+                    }
+                },
+                |returned| {
+                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                },
+            )
+        }
+        ::leap_runtime::__private::Err(__blocked) => {
+            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
+        }
+    }
+}

@@ -1,0 +1,32 @@
+async fn serve() -> ! {
+    let (site, permits) = {
+        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
+        fn __here() -> &'static str {
+            ::leap_runtime::__private::path_of(
+                ::leap_runtime::__private::type_name_of_val(&__here),
+            )
+        }
+        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+            ::leap_runtime::__private::None,
+            __here,
+            &__RULES,
+        );
+        (&__SITE, 1)
+    };
+    let entry = site.enter_async(permits).await;
+    match entry {
+        ::leap_runtime::__private::Ok(entry) => {
+            ::leap_runtime::__private::run_async(
+                    entry,
+                    async move {
+                        {
+                            loop {}
+                        }
+                    },
+                    |_| ::leap_runtime::__private::Outcome::Success,
+                )
+                .await
+        }
+        ::leap_runtime::__private::Err(blocked) => exit(blocked),
+    }
+}

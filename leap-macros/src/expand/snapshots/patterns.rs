@@ -1,0 +1,49 @@
+fn patterns(
+    __arg0: (u8, u8),
+    __arg1: String,
+    __arg2: String,
+    #[cfg(any())]
+    d: u8,
+) -> Result<u8, Blocked> {
+    let (site, permits) = {
+        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
+        fn __here() -> &'static str {
+            ::leap_runtime::__private::path_of(
+                ::leap_runtime::__private::type_name_of_val(&__here),
+            )
+        }
+        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+            ::leap_runtime::__private::None,
+            __here,
+            &__RULES,
+        );
+        (&__SITE, 1)
+    };
+    let mut entry = site.enter(permits);
+    match entry {
+        ::leap_runtime::__private::Ok(ref mut entry) => {
+            ::leap_runtime::__private::run(
+                entry,
+                move || -> Result<u8, Blocked> {
+                    let __arg0 = __arg0;
+                    let (a, b) = __arg0;
+                    let __arg1 = __arg1;
+                    let mut __arg2 = __arg2;
+                    let ref mut c = __arg2;
+                    #[cfg(any())]
+                    let d = d;
+                    {
+                        Ok(a + b)
+                    }
+                },
+                |returned| {
+                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                },
+            )
+        }
+        ::leap_runtime::__private::Err(__blocked) => {
+            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
+        }
+    }
+}

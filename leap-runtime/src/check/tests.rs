@@ -1,0 +1,53 @@
+//! A whole plan, with time and threads held in the hand.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::*;
+use crate::rule::{Behavior, FlowRule, IsolationRule, RuleKind};
+
+/// A13: the windows come after the isolation, and are made slow. Permits that are committed and not written make each
+/// call that gets there take a reading of the clock; the clock answers when all 100 calls have got there or been
+/// refused.
+#[test]
+fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
+    let flow = FlowRule::new(100.0, Behavior::Reject).unwrap();
+    let rules = vec![
+        (RuleId::new(None, RuleKind::Flow, 0), Rule::Flow(flow)),
+        (RuleId::new(None, RuleKind::Isolation, 0), Rule::Isolation(IsolationRule::new(10))),
+    ];
+    let passed = AtomicU64::new(0);
+    let plan = Plan::new(rules, &Plan::default(), &passed, Timestamp::ZERO);
+    passed.fetch_add(100, Ordering::Relaxed);
+
+    let now = Timestamp::from_millis(10_000);
+    let (n_waiting, n_refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let slow_reading = || {
+        n_waiting.fetch_add(1, Ordering::Relaxed);
+        while n_waiting.load(Ordering::Relaxed) + n_refused.load(Ordering::Relaxed) < 100 {
+            std::thread::yield_now();
+        }
+        // The unwritten permits are old, so that they leave room.
+        now.saturating_sub(Duration::from_secs(5))
+    };
+    let call = || {
+        let mut held = Held::default();
+        let admitted = plan.admit(&mut held, &passed, now, 1, slow_reading, |_, _| {});
+        if admitted.is_err() {
+            n_refused.fetch_add(1, Ordering::Relaxed);
+        }
+        admitted.is_ok().then_some(held)
+    };
+    let inside: Vec<Held> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..100).map(|_| scope.spawn(call)).collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+    });
+
+    let in_flight = || plan.isolation().unwrap().in_flight();
+    assert_eq!((inside.len(), n_refused.into_inner(), n_waiting.into_inner(), in_flight()), (10, 90, 10, 10));
+    assert_eq!(passed.load(Ordering::Relaxed), 110);
+    for held in inside {
+        plan.end(&held, 1, None, now, |_, _| {});
+    }
+    assert_eq!(in_flight(), 0);
+}

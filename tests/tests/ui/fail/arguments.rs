@@ -1,0 +1,36 @@
+//! E12: arguments that cannot be. All mistakes of one attribute are told together, and its function still exists.
+
+use leap_runtime::{Blocked, guarded};
+
+#[guarded(qsp = 1, colour = "red", fallbak = f, error_rate = 0.5)]
+fn misspelt() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+#[guarded("a", resource = "b", qps = 1, qps = 2, ignore(1), ignore(2))]
+fn twice() -> Result<u8, u8> {
+    Ok(1)
+}
+
+#[guarded(qps, permits(2), rate = 5, ignore = 5, resource, mode, fallback =, 7 = 8)]
+fn without_values() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+#[guarded(qps = 1 error_ratio = 0.5, "late")]
+fn without_commas() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+#[guarded(limit = 5, per_ms = 3, rate(qps = 3, limt = 5, burst = 3))]
+fn in_and_out_of_rate() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+fn main() {
+    misspelt().unwrap();
+    twice().unwrap();
+    without_values().unwrap();
+    without_commas().unwrap();
+    in_and_out_of_rate().unwrap();
+}
