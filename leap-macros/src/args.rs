@@ -306,7 +306,12 @@ fn value(key: &Ident, input: ParseStream) -> Result<Expr> {
     if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() || input.peek(Token![,]) {
         return Err(written_as(key));
     }
-    input.parse()
+    let mut value = input.parse()?;
+    // Fragments of `macro_rules!`, like `$value:expr`, come in invisible groups.
+    while let Expr::Group(group) = value {
+        value = *group.expr;
+    }
+    Ok(value)
 }
 
 /// The literal that `expr` is, and whether it is negated.

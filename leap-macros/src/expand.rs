@@ -4,8 +4,8 @@ use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Expr, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind,
-    ReturnType, Signature, Type, TypeParamBound, parse_quote_spanned,
+    Attribute, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind, ReturnType,
+    Signature, Type, TypeParamBound, parse_quote_spanned,
 };
 
 use crate::args::Value;
@@ -29,9 +29,9 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
     };
     let rebind = rebind(&function.sig, &params);
     let (ty, body) = (&returned.ty, body(&function.body));
-    let (binding, enter, passed) = match sig.asyncness {
-        // An async function enters when it is first polled. Nothing is awaited before its arguments are in the block: they
-        // would be kept twice.
+    let (binding, passed) = match sig.asyncness {
+        // An async function enters when it is first polled. Nothing is awaited before its arguments are in the
+        // block: they would be kept twice.
         Some(_) => {
             // Tells the block its type, without which `Box<dyn Trait>` would not coerce. It never runs.
             let returns = (!returned.is_never).then(|| {
@@ -46,19 +46,22 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
             let arm = quote_spanned! {ours()=>
                 #leap::Ok(entry) => #leap::run_async(entry, async move { #returns #rebind #body }, #judge).await
             };
-            (quote_spanned! {ours()=> entry}, quote_spanned! {ours()=> enter_async(permits).await}, arm)
+            (quote_spanned! {ours()=> entry}, arm)
         }
         // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
         None => {
+            // A judge that is all ours need not be contained.
+            let run = if guarded.verdict.is_asked() { "run_judged" } else { "run" };
+            let run = Ident::new(run, ours());
             let arm = quote_spanned! {ours()=>
-                #leap::Ok(ref mut entry) => #leap::run(entry, move || -> #ty { #rebind #body }, #judge)
+                #leap::Ok(ref mut entry) => #leap::#run(entry, move || -> #ty { #rebind #body }, #judge)
             };
-            (quote_spanned! {ours()=> mut entry}, quote_spanned! {ours()=> enter(permits)}, arm)
+            (quote_spanned! {ours()=> mut entry}, arm)
         }
     };
     let block = quote_spanned! {ours()=>
         let (site, permits) = #site;
-        let #binding = site.#enter;
+        let #binding = site.enter(permits);
         match entry {
             #passed,
             #blocked
@@ -164,7 +167,10 @@ fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
     let breakers = &guarded.breakers;
     let (function, at, arguments) = match rule {
         Rule::Flow(Flow { limit, per_ms, precision, buckets }) => {
-            let at = limit.unknown().or(unknown(per_ms)).or(unknown(buckets));
+            let at = limit
+                .unknown()
+                .or(per_ms.as_ref().and_then(Value::unknown))
+                .or(buckets.as_ref().and_then(Value::unknown));
             let limit = float(limit);
             let per_ms = per_ms.as_ref().map_or_else(|| quote_spanned! {ours()=> 1_000}, whole);
             let precision = precision.as_ref().map(|precision| {
@@ -180,7 +186,7 @@ fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
             ("isolation", at, quote_spanned! {ours()=> #max, #mode})
         }
         Rule::SlowRatio { slow_rt_ms, ratio } => {
-            let at = slow_rt_ms.unknown().or(unknown(ratio)).or(breakers.unknown());
+            let at = slow_rt_ms.unknown().or(ratio.as_ref().and_then(Value::unknown)).or(breakers.unknown());
             let slow_rt_ms = whole(slow_rt_ms);
             let ratio = ratio.as_ref().map_or_else(|| quote_spanned! {ours()=> 1.0}, float);
             let words = words(breakers, &mode, leap);
@@ -216,10 +222,6 @@ fn words(words: &BreakerWords, mode: &TokenStream, leap: Leap<'_>) -> TokenStrea
             mode: #mode,
         }
     }
-}
-
-fn unknown<T>(value: &Option<Value<T>>) -> Option<&Expr> {
-    value.as_ref().and_then(Value::unknown)
 }
 
 fn option(value: Option<TokenStream>, leap: Leap<'_>) -> TokenStream {
@@ -316,43 +318,64 @@ impl Returned {
     }
 }
 
-/// `ty` with `_` for each `impl Trait`, which may only be written in a signature.
+/// `ty` as it may be written in a body: with `_` for each `impl Trait`.
 fn without_opaque_types(ty: &Type) -> Type {
-    fn in_type(ty: &mut Type) {
-        match ty {
-            Type::ImplTrait(opaque) => *ty = parse_quote_spanned! {opaque.impl_token.span=> _},
-            Type::Array(ty) => in_type(&mut ty.elem),
-            Type::Group(ty) => in_type(&mut ty.elem),
-            Type::Paren(ty) => in_type(&mut ty.elem),
-            Type::Ptr(ty) => in_type(&mut ty.elem),
-            Type::Reference(ty) => in_type(&mut ty.elem),
-            Type::Slice(ty) => in_type(&mut ty.elem),
-            Type::Tuple(ty) => ty.elems.iter_mut().for_each(in_type),
-            Type::Path(ty) => in_path(&mut ty.path),
-            Type::TraitObject(ty) => ty.bounds.iter_mut().for_each(|bound| {
-                if let TypeParamBound::Trait(bound) = bound {
-                    in_path(&mut bound.path);
-                }
-            }),
-            _ => {}
+    let mut ty = ty.clone();
+    with_plain_groups(&mut ty);
+    edit_type(&mut ty, &mut |ty| {
+        if let Type::ImplTrait(opaque) = ty {
+            *ty = parse_quote_spanned! {opaque.impl_token.span=> _};
         }
+    });
+    ty
+}
+
+/// Puts `dyn A + B` that came as a fragment of `macro_rules!` in parentheses: behind `&`, the invisible group that it
+/// came in is not enough once it has been through a macro like this one.
+fn with_plain_groups(ty: &mut Type) {
+    edit_type(ty, &mut |ty| {
+        if let Type::Group(group) = ty
+            && matches!(*group.elem, Type::TraitObject(_) | Type::ImplTrait(_))
+        {
+            let elem = &group.elem;
+            *ty = parse_quote_spanned! {ours()=> (#elem)};
+        }
+    });
+}
+
+/// Edits a type and the types that it is made of.
+fn edit_type(ty: &mut Type, edit: &mut impl FnMut(&mut Type)) {
+    edit(ty);
+    match ty {
+        Type::Array(ty) => edit_type(&mut ty.elem, edit),
+        Type::Group(ty) => edit_type(&mut ty.elem, edit),
+        Type::Paren(ty) => edit_type(&mut ty.elem, edit),
+        Type::Ptr(ty) => edit_type(&mut ty.elem, edit),
+        Type::Reference(ty) => edit_type(&mut ty.elem, edit),
+        Type::Slice(ty) => edit_type(&mut ty.elem, edit),
+        Type::Tuple(ty) => ty.elems.iter_mut().for_each(|ty| edit_type(ty, edit)),
+        Type::Path(ty) => edit_path(&mut ty.path, edit),
+        Type::TraitObject(ty) => ty.bounds.iter_mut().for_each(|bound| {
+            if let TypeParamBound::Trait(bound) = bound {
+                edit_path(&mut bound.path, edit);
+            }
+        }),
+        _ => {}
     }
-    fn in_path(path: &mut Path) {
-        for segment in &mut path.segments {
-            if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
-                for argument in &mut arguments.args {
-                    match argument {
-                        GenericArgument::Type(ty) => in_type(ty),
-                        GenericArgument::AssocType(assoc) => in_type(&mut assoc.ty),
-                        _ => {}
-                    }
+}
+
+fn edit_path(path: &mut Path, edit: &mut impl FnMut(&mut Type)) {
+    for segment in &mut path.segments {
+        if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+            for argument in &mut arguments.args {
+                match argument {
+                    GenericArgument::Type(ty) => edit_type(ty, edit),
+                    GenericArgument::AssocType(assoc) => edit_type(&mut assoc.ty, edit),
+                    _ => {}
                 }
             }
         }
     }
-    let mut ty = ty.clone();
-    in_type(&mut ty);
-    ty
 }
 
 /// A parameter: the name that it has in the signature, and the pattern that the body takes it by.
@@ -369,15 +392,26 @@ fn name_params(sig: &Signature) -> (Signature, Vec<Param<'_>>) {
         FnArg::Typed(PatType { attrs, pat, .. }) => Some((index, attrs, &**pat)),
     });
     let mut named = sig.clone();
+    if let ReturnType::Type(_, ty) = &mut named.output {
+        with_plain_groups(ty);
+    }
     let mut params = Vec::new();
     for (index, attrs, pat) in typed {
         let name = match pat {
             // A plain name stays: documentation shows it.
-            Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
+            Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
+                let mut name = pat.ident.clone();
+                if name.to_string().starts_with('_') {
+                    // Else the user would seem to use what is named as unused.
+                    name.set_span(ours().located_at(name.span()));
+                }
+                name
+            }
             _ => Ident::new(&format!("__arg{index}"), ours()),
         };
         if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
             *typed.pat = parse_quote_spanned! {name.span()=> #name};
+            with_plain_groups(&mut typed.ty);
         }
         params.push(Param { attrs, name, pat });
     }

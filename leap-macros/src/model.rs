@@ -1,6 +1,6 @@
 //! What is to be guarded and how: whatever is in here makes sense together.
 
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{
@@ -52,10 +52,11 @@ pub(crate) struct BreakerWords {
 impl BreakerWords {
     /// The first value that is for the compiler to find.
     pub(crate) fn unknown(&self) -> Option<&Expr> {
-        fn of<T>(value: &Option<Value<T>>) -> Option<&Expr> {
-            value.as_ref().and_then(Value::unknown)
-        }
-        of(&self.min_calls).or(of(&self.window_ms)).or(of(&self.open_ms)).or(of(&self.probes))
+        let min_calls = self.min_calls.as_ref().and_then(Value::unknown);
+        let window_ms = self.window_ms.as_ref().and_then(Value::unknown);
+        let open_ms = self.open_ms.as_ref().and_then(Value::unknown);
+        let probes = self.probes.as_ref().and_then(Value::unknown);
+        min_calls.or(window_ms).or(open_ms).or(probes)
     }
 }
 
@@ -64,6 +65,13 @@ pub(crate) struct Verdict {
     pub(crate) ignore: Option<Pat>,
     pub(crate) ok_if: Option<Expr>,
     pub(crate) err_if: Option<Expr>,
+}
+
+impl Verdict {
+    /// Whether the user has a say in it.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.ignore.is_some() || self.ok_if.is_some() || self.err_if.is_some()
+    }
 }
 
 /// A function whose body nobody has read.
@@ -296,7 +304,7 @@ impl Parse for Function {
         if !input.peek(token::Brace) {
             return Err(input.error("expected the body of the function"));
         }
-        let mut body: Group = input.parse()?;
+        let mut body = whole_group(input.parse()?);
 
         // `#![…]` and `//!` at the top of a body speak of the function.
         let split =
@@ -309,6 +317,19 @@ impl Parse for Function {
             attrs.extend(inner.into_iter().map(|attr| Attribute { style: AttrStyle::Outer, ..attr }));
         }
         Ok(Self { attrs, vis, defaultness, sig, body })
+    }
+}
+
+/// The braces themselves, where a `$body:block` has brought them in an invisible group.
+fn whole_group(mut token: TokenTree) -> Group {
+    loop {
+        match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+                token = group.stream().into_iter().next().expect("a brace was seen inside");
+            }
+            TokenTree::Group(group) => return group,
+            _ => unreachable!("a brace was seen"),
+        }
     }
 }
 

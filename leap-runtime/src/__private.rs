@@ -17,10 +17,17 @@ pub use crate::entry::{Entry, Guarded};
 pub use crate::event::Outcome;
 pub use crate::rule::{Mode, Precision, Rule};
 
-/// Runs the body of a guarded function. Its call ends when the entry is dropped, which is to be next.
+/// Runs the body of a guarded function. Its call ends when the entry is dropped, which is to be next. `judge` must not
+/// panic.
 #[inline]
 pub fn run<R>(entry: &mut Entry, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
     entry.run_inside(body, judge)
+}
+
+/// As [`run`], for a `judge` that asks the user's predicates: a panic in it is contained and counts as an exception.
+#[inline]
+pub fn run_judged<R>(entry: &mut Entry, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+    entry.run_judged(body, judge)
 }
 
 /// As [`run`], for async functions.

@@ -309,6 +309,7 @@ pub trait FromBlocked {
     fn from_blocked(blocked: Blocked) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E: From<Blocked>> FromBlocked for Result<T, E> {
     fn from_blocked(blocked: Blocked) -> Self {
         Err(E::from(blocked))

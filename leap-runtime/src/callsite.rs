@@ -46,16 +46,6 @@ impl CallSite {
         }
     }
 
-    /// As [`enter`](Self::enter), for async functions.
-    ///
-    /// # Errors
-    ///
-    /// [`Blocked`], if a rule says no.
-    #[expect(clippy::unused_async, reason = "no rule waits yet; callers await from the start")]
-    pub async fn enter_async(&'static self, permits: u32) -> Result<Entry, Blocked> {
-        self.enter(permits)
-    }
-
     #[cold]
     fn attach(&self, registry: &Registry) -> Arc<Resource> {
         let function = (self.function)();

@@ -101,8 +101,8 @@ const fn nanos(duration: Duration) -> u64 {
 
 /// Where a registry's time comes from.
 ///
-/// Every decision goes by [`now`](Clock::now). The wall clock labels reports; it may jump as it likes and no limit,
-/// window or breaker notices.
+/// Every decision goes by [`now`](Clock::now). The wall clock labels reports; it may jump as it likes and
+/// no limit, window or breaker notices.
 pub trait Clock: Debug + Send + Sync + 'static {
     /// The present moment.
     ///
@@ -118,8 +118,9 @@ pub trait Clock: Debug + Send + Sync + 'static {
 
 /// The machine's monotonic clock; it starts at zero when it is made.
 ///
-/// With the feature `quanta` (default) it reads the processor's time stamp counter, at about half the cost of asking
-/// the operating system. The first one made in a process then takes the time to calibrate, up to 200 ms.
+/// With the feature `quanta` (default) it reads the processor's time stamp counter, at about half the cost
+/// of asking the operating system. The first one made in a process then takes the time to calibrate, up to
+/// 200 ms.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     #[cfg(feature = "quanta")]

@@ -3,14 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::thread::panicking;
 
 use arc_swap::Guard;
 use pin_project_lite::pin_project;
 
 use crate::blocked::{Blocked, Refusal};
-use crate::check::flow::windows::WINDOW_MAX;
 use crate::check::{Completed, Held, Plan, breaker::Moved};
 use crate::clock::Timestamp;
 use crate::current::Marks;
@@ -47,8 +46,15 @@ pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
         permits,
         marks: Marks::INSIDE,
         outcome: None,
-        was_panicking: panicking(),
+        was_panicking: false,
     })
+}
+
+/// As [`enter`], for an entry that may be dropped without a word: it is to know a panic of its own.
+pub(crate) fn enter_by_name(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
+    let mut entry = enter(handle, permits)?;
+    entry.was_panicking = panicking();
+    Ok(entry)
 }
 
 #[cold]
@@ -114,7 +120,7 @@ pub struct Entry {
     charged: u64,
     /// What was said of the end. The pessimistic outcome is the default: success has to be said.
     outcome: Option<Outcome>,
-    /// A panic that was on its way before the call is not the call's own.
+    /// Whether a panic was on its way before the call: it is not the call's own. Only asked where nothing is said.
     was_panicking: bool,
 }
 
@@ -135,8 +141,8 @@ impl Entry {
     ///
     /// Those of the body.
     #[inline]
-    pub fn run<T, E>(self, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        self.run_with(body, of_result)
+    pub fn run<T, E>(mut self, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.run_inside(body, of_result)
     }
 
     /// Runs the body and ends the call as `judge` says of what it returned.
@@ -144,7 +150,7 @@ impl Entry {
     /// A panic in `judge` is contained and counts as an exception of the call.
     #[inline]
     pub fn run_with<R>(mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
-        self.run_inside(body, judge)
+        self.run_judged(body, judge)
     }
 
     /// Runs the future and ends the call when it is ready: a success with `Ok`, an exception with `Err` or a panic,
@@ -176,42 +182,55 @@ impl Entry {
     /// added.
     ///
     /// They count as passed at this moment and join the call's permits until its end; isolation, response times and
-    /// breakers do not see them. A charge may overdraw a window, which then refuses until it has flowed out. Fewer
-    /// than `n` are added where a window, or the last minute, would come to hold more than 2³¹ − 1.
+    /// breakers do not see them. A charge may overdraw a window, which then refuses until it has flowed out. Where a
+    /// flow rule stands, at most 2³¹ − 1 are added at once, and fewer where the window of a rule in buckets would come
+    /// to hold more than that.
     pub fn charge(&mut self, n: u64) -> u64 {
         let (node, environment) = (self.resource.node(), self.resource.environment());
-        let now = environment.now();
-        let room = WINDOW_MAX.saturating_sub(node.passed_in_minute(now));
-        let added = self.resource.plan().windows().charge(node.passed(), n, room, || environment.now());
-        node.charge(added);
+        let added = self.resource.plan().windows().charge(node.passed(), n, || environment.now());
+        node.charge(added, environment.now());
         self.charged += added;
         added
     }
 
+    /// Adds what the body has charged while it ran.
     #[cold]
-    fn hear(&mut self, mut marks: Marks) {
-        let charged = marks.take_charged();
-        self.marks = marks;
-        self.charge(charged);
+    fn hear(&mut self) {
+        let charged = self.marks.take_charged();
+        if charged > 0 {
+            self.charge(charged);
+        }
     }
 
-    /// As [`run_with`](Self::run_with), for who drops the entry next: an entry is large to move about.
+    /// Runs the body; the call ends when the entry is dropped, which is to be next: an entry is large to move about.
+    ///
+    /// `judge` must not panic, nor must anything here that could see `value`: a value whose address is known to others
+    /// is copied once more, and just after it was written that is slow.
     #[inline]
     pub(crate) fn run_inside<R>(&mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+        // What a panic leaves behind.
+        self.outcome = Some(Outcome::Exception);
         let running = Running::new(self);
         let value = body();
         drop(running);
+        let judged = judge(&value);
+        self.outcome = Some(self.marks.outcome().unwrap_or(judged));
+        value
+    }
+
+    /// As [`run_inside`](Self::run_inside), but a panic in `judge` is contained and counts as an exception.
+    #[inline]
+    pub(crate) fn run_judged<R>(&mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+        let value = self.run_inside(body, |_| Outcome::Exception);
         self.judge(&value, judge);
         value
     }
 
-    /// Has the call end as `judge` says, unless the body had the last word.
-    #[inline]
+    /// Has the call end as the body said, if it did, else as `judge` says.
     fn judge<R>(&mut self, value: &R, judge: impl FnOnce(&R) -> Outcome) {
         self.outcome = self.marks.outcome().or_else(|| {
             let (environment, name) = (self.resource.environment(), self.resource.name());
-            let outcome = environment.contain("outcome predicate", name, || judge(value));
-            outcome.or(Some(Outcome::Exception))
+            environment.contain("outcome predicate", name, || judge(value)).or(Some(Outcome::Exception))
         });
     }
 }
@@ -224,6 +243,9 @@ fn of_result<T, E>(result: &Result<T, E>) -> Outcome {
 impl Drop for Entry {
     #[inline]
     fn drop(&mut self) {
+        if !self.marks.is_silent() {
+            self.hear();
+        }
         let outcome = match self.outcome {
             Some(outcome) => outcome,
             None if panicking() && !self.was_panicking => Outcome::Exception,
@@ -264,10 +286,7 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     #[inline]
     fn drop(&mut self) {
-        let marks = self.outer.swap();
-        if !marks.is_silent() {
-            self.entry.hear(marks);
-        }
+        self.entry.marks = self.outer.swap();
     }
 }
 
@@ -297,7 +316,8 @@ pin_project! {
 }
 
 impl<F, J> Guarded<F, J> {
-    pub(crate) fn new(entry: Entry, future: F, judge: J) -> Self {
+    pub(crate) fn new(mut entry: Entry, future: F, judge: J) -> Self {
+        entry.outcome = Some(Outcome::Cancelled);
         Self { future, judge: Some(judge), entry: Some(entry) }
     }
 }
@@ -313,10 +333,22 @@ impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
         let polled = this.future.poll(context);
         drop(running);
         std::mem::forget(ends_by_panic);
-        let value = ready!(polled);
-        if let (Some(mut entry), Some(judge)) = (this.entry.take(), this.judge.take()) {
-            entry.judge(&value, judge);
+        match (polled, &mut *this.entry) {
+            (Poll::Pending, Some(entry)) => {
+                if !entry.marks.is_silent() {
+                    entry.hear();
+                }
+                Poll::Pending
+            }
+            (Poll::Ready(value), Some(entry)) => {
+                if let Some(judge) = this.judge.take() {
+                    entry.judge(&value, judge);
+                }
+                *this.entry = None;
+                Poll::Ready(value)
+            }
+            // Polled after it was ready: the body has said what it thinks of that.
+            (polled, None) => polled,
         }
-        Poll::Ready(value)
     }
 }

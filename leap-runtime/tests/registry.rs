@@ -142,7 +142,7 @@ fn a_thousand_loads_while_calls_go_on_let_nobody_slip_through() {
         }
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    assert_eq!(passed, 10);
+    assert_eq!(passed + passes(&registry, R, 20), 10, "the last load allows 10");
     assert_eq!(registry.stats(R).unwrap().in_flight(), 0);
 }
 

@@ -1,4 +1,5 @@
 //! The map in ARCHITECTURE.md holds: a module names only modules above it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests; clippy excuses only the tests themselves")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

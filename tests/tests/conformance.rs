@@ -24,7 +24,7 @@ fn leap_answers_as_sentinel_did() {
     let outcome = replay_directory(&directory).unwrap_or_else(|error| panic!("{error}"));
     print!("{outcome}");
     assert!(
-        outcome.files.iter().any(|file| file.is_built()),
+        outcome.files.iter().any(FileReport::is_built),
         "{} holds nothing to replay",
         directory.display()
     );
@@ -33,7 +33,7 @@ fn leap_answers_as_sentinel_did() {
         differences.is_empty(),
         "{} answers differ from Sentinel's, the first of them:\n{}",
         differences.len(),
-        differences.iter().take(10).map(|line| format!("  {line}\n")).collect::<String>()
+        differences[..differences.len().min(10)].join("\n")
     );
 }
 
@@ -188,7 +188,7 @@ struct Answers {
 
 impl Answers {
     /// `index` is the place of the call or event in its case.
-    fn compare<T: PartialEq + Display>(&mut self, index: usize, expected: T, got: T) {
+    fn compare<T: PartialEq + Display + ?Sized>(&mut self, index: usize, expected: &T, got: &T) {
         self.compared += 1;
         if expected != got {
             self.differences.push(format!("answer {index}: expected {expected}, got {got}"));
@@ -258,7 +258,7 @@ fn flow_reject(case: &Value, answers: &mut Answers) -> Result<()> {
             }
             Err(_) => '0',
         };
-        answers.compare(i, expected, got);
+        answers.compare(i, &expected, &got);
     }
     Ok(())
 }
@@ -271,10 +271,10 @@ fn breaker(case: &Value, answers: &mut Answers) -> Result<()> {
         };
         bench.go_to(t)?;
         let got = bench.act(text(what)?, whole(id)?)?.unwrap_or("done");
-        let stats = bench.registry.stats(RESOURCE).ok_or("no statistics")?;
-        let [breaker] = stats.breakers() else { return Err("there is not one breaker".to_owned()) };
+        let seen = bench.registry.stats(RESOURCE).ok_or("no statistics")?;
+        let [breaker] = seen.breakers() else { return Err("there is not one breaker".to_owned()) };
         let expected = format!("{} {}", text(answer)?, text(state)?);
-        answers.compare(i, expected, format!("{got} {}", breaker.state().to_string().replace('-', "_")));
+        answers.compare(i, &expected, &format!("{got} {}", breaker.state().to_string().replace('-', "_")));
     }
     Ok(())
 }
@@ -300,7 +300,7 @@ fn stats(case: &Value, answers: &mut Answers) -> Result<()> {
         match (text(what)?, rest) {
             ("query", [figures]) => {
                 let expected = Figures::recorded(figures)?;
-                answers.compare(i, expected, Figures::of(&bench.registry)?);
+                answers.compare(i, &expected, &Figures::of(&bench.registry)?);
             }
             (what, [id, answer @ ..]) => {
                 let got = bench.act(what, whole(id)?)?;

@@ -1,4 +1,5 @@
 //! The observer that speaks through `tracing` (feature `tracing`).
+#![expect(clippy::unwrap_used, reason = "a test may fail by it")]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

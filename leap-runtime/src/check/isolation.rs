@@ -111,7 +111,9 @@ mod models {
 
     #[test]
     fn never_more_than_the_limit_in_flight_and_every_permit_comes_back() {
-        loom::model(|| {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
             let rule = (RuleId::new(None, RuleKind::Isolation, 0), IsolationRule::new(1));
             let isolation = loom::sync::Arc::new(Isolation::new(vec![rule], None).unwrap());
             let inside = loom::sync::Arc::new(AtomicU32::new(0));

@@ -38,8 +38,9 @@ impl Plan {
         rules: Vec<(RuleId, Rule)>,
         previous: &Self,
         passed: &AtomicU64,
-        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
     ) -> Self {
+        let now = reading();
         let (mut breakers, mut isolation, mut flow) = (vec![], vec![], vec![]);
         for (id, rule) in rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce) {
             match rule {
@@ -54,7 +55,7 @@ impl Plan {
         Self {
             breakers: breakers.into(),
             isolation: Isolation::new(isolation, previous.isolation.as_ref()),
-            windows: Windows::new(&flow, &previous.windows, passed, now),
+            windows: Windows::new(&flow, &previous.windows, passed, &reading),
             rules: rules.into(),
         }
     }
@@ -89,7 +90,7 @@ impl Plan {
         &self,
         held: &mut Held,
         passed: &AtomicU64,
-        now: Timestamp,
+        mut now: Timestamp,
         n: u32,
         reading: impl Fn() -> Timestamp,
         mut tell: impl FnMut(RuleId, Moved),
@@ -104,6 +105,8 @@ impl Plan {
             reservation.n_breakers += 1;
             if let Some(moved) = moved {
                 tell(breaker.id(), moved);
+                // Whoever was told may have taken its time, and windows go by the present.
+                now = reading();
             }
         }
         if let Some(isolation) = &self.isolation {
@@ -178,13 +181,9 @@ impl Held {
             0 => self.first = generation,
             1 => self.second = generation,
             2 => self.third = generation,
-            _ => self.set_more(i - INLINE, generation, n_breakers - INLINE),
+            // Only this field's address: see above.
+            _ => set_more(&mut self.more, i - INLINE, generation, n_breakers - INLINE),
         }
-    }
-
-    #[cold]
-    fn set_more(&mut self, i: usize, generation: u64, n: usize) {
-        self.more.get_or_insert_with(|| vec![0; n].into())[i] = generation;
     }
 
     #[inline]
@@ -196,6 +195,11 @@ impl Held {
             _ => self.more.as_ref().expect("set when the fourth breaker was entered")[i - INLINE],
         }
     }
+}
+
+#[cold]
+fn set_more(more: &mut Option<Box<[u64]>>, i: usize, generation: u64, n: usize) {
+    more.get_or_insert_with(|| vec![0; n].into())[i] = generation;
 }
 
 /// What a call under decision has taken so far. Dropping it gives that back.

@@ -17,7 +17,7 @@ fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
         (RuleId::new(None, RuleKind::Isolation, 0), Rule::Isolation(IsolationRule::new(10))),
     ];
     let passed = AtomicU64::new(0);
-    let plan = Plan::new(rules, &Plan::default(), &passed, Timestamp::ZERO);
+    let plan = Plan::new(rules, &Plan::default(), &passed, || Timestamp::ZERO);
     passed.fetch_add(100, Ordering::Relaxed);
 
     let now = Timestamp::from_millis(10_000);

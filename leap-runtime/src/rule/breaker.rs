@@ -234,7 +234,7 @@ impl fmt::Display for BreakerRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.strategy {
             Strategy::SlowRatio { slow_rt, ratio } => {
-                write!(f, "slow_ratio: over {ratio} slower than {slow_rt:?}")?
+                write!(f, "slow_ratio: over {ratio} slower than {slow_rt:?}")?;
             }
             Strategy::ErrorRatio { ratio } => write!(f, "error_ratio: over {ratio}")?,
             Strategy::ErrorCount { count } => write!(f, "error_count: over {count}")?,

@@ -18,8 +18,8 @@ use crate::{
 ///                4.6 … 9.2 min     in steps of 34 s                   232 … 239   and whatever is longer
 /// ```
 ///
-/// A bucket from `lo` to `hi` is shown as `2·lo·hi / (lo + hi)`, which is off by at most (hi − lo) / (hi + lo) ≤ 1/17,
-/// that is 5.9 %, whichever of its times was meant. Below 1 µs the error is at most 64 ns.
+/// A bucket from `lo` to `hi` is shown as `2·lo·hi / (lo + hi)`, which is off by at most (hi − lo) / (hi +
+/// lo) ≤ 1/17, that is 5.9 %, whichever of its times was meant. Below 1 µs the error is at most 64 ns.
 ///
 /// The counts only grow. Every 10 s a snapshot of them is taken, so the last minute is a difference of two.
 pub(crate) struct Histogram {
@@ -60,12 +60,6 @@ impl Histogram {
         self.counts[bucket_of(rt_ns)].fetch_add(1, Relaxed);
     }
 
-    /// Whether a snapshot is due.
-    #[inline]
-    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        self.minute.is_due(now)
-    }
-
     /// Takes the snapshots that are due, unless somebody is at it.
     #[cold]
     pub(crate) fn turn(&self, now: Timestamp) {
@@ -77,8 +71,8 @@ impl Histogram {
         });
     }
 
-    /// The response times below which the shares `q` of the last minute's (50 to 60 s) calls stayed; nothing if none
-    /// completed.
+    /// The response times below which the shares `q` of the last minute's (50 to 60 s) calls stayed;
+    /// nothing if none completed.
     pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
         let counts = self.minute.read(now, |view| {
             let base = view.oldest()?;
@@ -87,14 +81,6 @@ impl Histogram {
             Some(array::from_fn(|i| low(self.counts[i].load(Relaxed)).wrapping_sub(base[i])))
         })?;
         quantiles_of(&counts, q)
-    }
-
-    /// All counts since the start, each with the first time that belongs to a later bucket.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (Duration, u64)> {
-        self.counts
-            .iter()
-            .enumerate()
-            .map(|(bucket, count)| (Duration::from_nanos(start_of(bucket + 1)), count.load(Relaxed)))
     }
 }
 
@@ -115,7 +101,8 @@ fn quantiles_of<const N: usize>(counts: &[u32; BUCKETS], q: [f64; N]) -> Option<
     }))
 }
 
-/// Which of `total` times in order, from 1, is the quantile `q`: the first that has a share of `q` at or below it.
+/// Which of `total` times in order, from 1, is the quantile `q`: the first that has a share of `q` at or
+/// below it.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -130,8 +117,8 @@ fn rank(q: f64, total: u64) -> u64 {
 #[inline]
 fn bucket_of(rt_ns: u64) -> usize {
     let units = (rt_ns >> UNIT_SHIFT).min(LONGEST);
-    // In the first two octaves a step is one unit; from there it doubles with each. So the three bits below the
-    // leading one, together with it (8 to 15), say where in its octave a time is.
+    // In the first two octaves a step is one unit; from there it doubles with each. So the three bits below
+    // the leading one, together with it (8 to 15), say where in its octave a time is.
     let step = (units | 1 << OCTAVE_SHIFT).ilog2() - OCTAVE_SHIFT;
     let bucket = (u64::from(step) << OCTAVE_SHIFT) + (units >> step);
     usize::try_from(bucket).expect("less than 240")

@@ -1,8 +1,8 @@
 //! The [`LeapArray`]: what a total was when each bucket opened, so that a window's sum is one subtraction.
 //!
-//! The structure and its operations are those of Sentinel's `LeapArray`, with one turn: a bucket does not hold a count
-//! that has to be cleared when it is used again, it holds the value that an ever-growing total had when it opened.
-//! Nothing is reset, so nothing can be reset twice, too early, or while somebody adds.
+//! The structure and its operations are those of Sentinel's `LeapArray`, with one turn: a bucket does not
+//! hold a count that has to be cleared when it is used again, it holds the value that an ever-growing total
+//! had when it opened. Nothing is reset, so nothing can be reset twice, too early, or while somebody adds.
 
 use std::{fmt, time::Duration};
 
@@ -18,12 +18,14 @@ use crate::{
 
 /// A sliding-window counter: how much was added in the last interval, in equal buckets.
 ///
-/// It is Sentinel's `LeapArray`, lock-free and safe to share: adding and summing cost the same whatever the number of
-/// buckets, and no add is lost or counted twice while the window turns. Time is handed in, so it may be any
-/// [`Clock`](crate::clock::Clock)'s; where it runs backwards, the latest reading seen so far stands for it.
+/// It is Sentinel's `LeapArray`, lock-free and safe to share: adding and summing cost the same whatever the
+/// number of buckets, and no add is lost or counted twice while the window turns. Time is handed in, so it
+/// may be any [`Clock`](crate::clock::Clock)'s; where it runs backwards, the latest reading seen so far
+/// stands for it.
 ///
 /// Buckets lie on the grid of their length: with buckets of 200 ms one starts at every multiple of 200 ms.
-/// A window that spans one interval and its unfinished bucket holds at most 2³¹ − 1 units; an add beyond that is cut off there.
+/// A window that spans one interval and its unfinished bucket holds at most 2³¹ − 1 units; an add beyond
+/// that is cut off there.
 ///
 /// | Sentinel | here |
 /// | --- | --- |
@@ -44,6 +46,7 @@ use crate::{
 /// assert_eq!(orders.sum(Timestamp::from_millis(1_000)), 4); // the bucket from 0 to 500 ms has left
 /// # Ok::<(), leap_runtime::window::WindowError>(())
 /// ```
+#[repr(align(64))] // Side by side in a list they would be written by different threads.
 pub struct LeapArray {
     ring: Ring,
     total: AtomicU64,
@@ -117,8 +120,8 @@ impl LeapArray {
     /// There are [`n_buckets`](Self::n_buckets), fewer only while the clock is younger than the interval.
     pub fn values(&self, now: Timestamp) -> Vec<Bucket> {
         self.look(now, |at| {
-            // A bucket's count is taken once it and its successor are known; each is exact by itself, and what was added
-            // while we were looking is in the newest or not at all.
+            // A bucket's count is taken once it and its successor are known; each is exact by itself, and
+            // what was added while we were looking is in the newest or not at all.
             (self.ring.first_of(at).max(self.ring.lap())..=at).map(|tick| self.bucket_at(tick)).collect()
         })
     }
@@ -187,29 +190,31 @@ impl fmt::Debug for LeapArray {
 ///  counted in bucket 119           base[120] − base[119] = 9
 /// ```
 ///
-/// Ticks and bases are kept modulo 2³² and compared by their distance, which is below 2³¹ for all that are compared: a window
-/// holds fewer units than that, and gaps are crossed in hops of [`HOP`] ticks. Ticks start one lap above zero, so none
-/// of them underflows. `len` is a power of two and at least two more than there are buckets: one for the bucket that
-/// `strict` adds, one so that the tick being opened does not overwrite the oldest that is wanted.
+/// Ticks and bases are kept modulo 2³² and compared by their distance, which is below 2³¹ for all that are
+/// compared: a window holds fewer units than that, and gaps are crossed in hops of [`HOP`] ticks. Ticks
+/// start one lap above zero, so none of them underflows. `len` is a power of two and at least two more than
+/// there are buckets: one for the bucket that `strict` adds, one so that the tick being opened does not
+/// overwrite the oldest that is wanted.
 ///
 /// # Invariant
 ///
 /// *Before anything is counted at tick `e`, the bases of all ticks in (`e` − len, `e`] are written.*
 ///
-/// Whoever finds the time beyond the head opens the missing ticks, in order: it reads the total, writes `(tick, total)`
-/// by compare-exchange into the slot while that is older, and only after the last moves the head. Anybody may do the same at
-/// the same time; whoever loses a slot finds it open, and the first base written for a tick stays for a lap.
-/// Nobody waits, and nobody goes on before the head is at its tick.
+/// Whoever finds the time beyond the head opens the missing ticks, in order: it reads the total, writes
+/// `(tick, total)` by compare-exchange into the slot while that is older, and only after the last moves the
+/// head. Anybody may do the same at the same time; whoever loses a slot finds it open, and the first base
+/// written for a tick stays for a lap. Nobody waits, and nobody goes on before the head is at its tick.
 ///
-/// So whatever is counted at tick `k` or later was added after `base(k)` was read, and the difference `total − base(k)`
-/// contains all of it: a window cannot miss a call. It may contain a few that were meant for the tick before and committed
-/// after the turn; they count at the latest reading that anybody had when they committed.
+/// So whatever is counted at tick `k` or later was added after `base(k)` was read, and the difference
+/// `total − base(k)` contains all of it: a window cannot miss a call. It may contain a few that were meant
+/// for the tick before and committed after the turn; they count at the latest reading that anybody had when
+/// they committed.
 ///
-/// Since bases never decrease, a call that is admitted with `total + n − base ≤ limit` satisfies the limit for its own window
-/// and for each later one that contains it.
+/// Since bases never decrease, a call that is admitted with `total + n − base ≤ limit` satisfies the limit
+/// for its own window and for each later one that contains it.
 pub(crate) struct Ring {
     head: AtomicU64,
-    /// The last answer to "when is there room?": `needed 32 | tick 32`, see [`Ring::full`].
+    /// The last answer to "when is there room?": `tick 32 | needed 32`, see [`Ring::full`].
     room_at: AtomicU64,
     slots: Box<[AtomicU64]>,
     n_buckets: u64,
@@ -268,7 +273,8 @@ impl Ring {
         })
     }
 
-    /// Opens every bucket up to `now` and returns the tick that counts: that of `now`, or the head if that is ahead.
+    /// Opens every bucket up to `now` and returns the tick that counts: that of `now`, or the head if that
+    /// is ahead.
     #[inline]
     pub(crate) fn open(&self, now: Timestamp, total: &AtomicU64) -> u64 {
         // Acquire: who sees the head at a tick sees every base up to it.
@@ -279,9 +285,9 @@ impl Ring {
 
     /// Do `n` units behind `passed` fit under `limit` per interval?
     ///
-    /// `passed` is a value loaded from `total`, the limit at most [`MAX_COUNT`](Self::MAX_COUNT). The window ends with the bucket of `now`
-    /// and is one interval long; `strict` adds the bucket before, so that it contains every span of one interval that ends
-    /// now.
+    /// `passed` is a value loaded from `total`, the limit at most [`MAX_COUNT`](Self::MAX_COUNT). The
+    /// window ends with the bucket of `now` and is one interval long; `strict` adds the bucket before, so
+    /// that it contains every span of one interval that ends now.
     #[inline]
     pub(crate) fn ask(
         &self,
@@ -328,8 +334,8 @@ impl Ring {
         }
     }
 
-    /// How many units may follow `passed` before a window (with the bucket that `strict` adds) holds more than
-    /// [`MAX_COUNT`](Self::MAX_COUNT); nothing if `passed` is out of date.
+    /// How many units may follow `passed` before a window (with the bucket that `strict` adds) holds more
+    /// than [`MAX_COUNT`](Self::MAX_COUNT); nothing if `passed` is out of date.
     #[inline]
     pub(crate) fn room(&self, total: &AtomicU64, passed: u64, now: Timestamp) -> Option<u64> {
         let mut at = self.open(now, total);
@@ -341,13 +347,14 @@ impl Ring {
         }
     }
 
-    /// What was counted in the buckets from `first` to `last`, which is open and less than a lap after `first`.
+    /// What was counted in the buckets from `first` to `last`, which is open and less than a lap after
+    /// `first`.
     ///
     /// While `last` is the newest bucket, what it has counted so far.
     pub(crate) fn count(&self, first: u64, last: u64, total: &AtomicU64) -> Result<u64, Newer> {
         let base = self.base(first)?;
-        // Acquire: should this include anything of the next bucket, then the slot below is seen to be open, because
-        // it was before that was added.
+        // Acquire: should this include anything of the next bucket, then the slot below is seen to be open,
+        // because it was before that was added.
         let so_far = low(total.load(Acquire));
         let end = self.base_if_open(last + 1)?.unwrap_or(so_far);
         Ok(u64::from(end.wrapping_sub(base)))
@@ -379,7 +386,8 @@ impl Ring {
     #[cold]
     pub(crate) fn open_up_to(&self, tick: u64, total: &AtomicU64) -> u64 {
         loop {
-            // Acquire: as in `open`; it also passes on what others had opened when we move the head ourselves.
+            // Acquire: as in `open`; it also passes on what others had opened when we move the head
+            // ourselves.
             let head = self.head.load(Acquire);
             if tick <= head {
                 return head;
@@ -389,8 +397,8 @@ impl Ring {
             for opening in (head + 1).max(to + 1 - self.lap())..=to {
                 self.open_one(opening, total);
             }
-            // Max, because others may be further. Release: the bases come before the head. A read-modify-write, so
-            // that who acquires the head from somebody later still acquires this.
+            // Max, because others may be further. Release: the bases come before the head. A
+            // read-modify-write, so that who acquires the head from somebody later still acquires this.
             self.head.fetch_max(to, AcqRel);
         }
     }
@@ -398,14 +406,15 @@ impl Ring {
     /// Writes the base of `opening`, unless somebody has.
     fn open_one(&self, opening: u64, total: &AtomicU64) {
         let slot = self.slot(opening);
-        // Acquire: whoever wrote what we find had opened the ticks before, which our moving the head vouches for.
+        // Acquire: whoever wrote what we find had opened the ticks before, which our moving the head
+        // vouches for.
         let mut held = slot.load(Acquire);
-        // The head is looked at after the slot. If it has not reached our tick, the slot's is less than a hop and a lap away
-        // from it, so that "older" means what it says even if we slept for 2³² ticks before we loaded it. If
-        // it has, the tick is open. Relaxed: the acquire above orders it.
+        // The head is looked at after the slot. If it has not reached our tick, the slot's is less than a
+        // hop and a lap away from it, so that "older" means what it says even if we slept for 2³² ticks
+        // before we loaded it. If it has, the tick is open. Relaxed: the acquire above orders it.
         while self.head.load(Relaxed) < opening && is_older(held, opening) {
-            // Relaxed: what is counted at this tick is added by somebody who acquired our slot or a later head,
-            // hence after this was read, hence not in it.
+            // Relaxed: what is counted at this tick is added by somebody who acquired our slot or a later
+            // head, hence after this was read, hence not in it.
             let base = total.load(Relaxed);
             interleave();
             // Release: publishes that the base was read. Acquire on failure: as for the first load.
@@ -424,7 +433,8 @@ impl Ring {
         let word = self.slot(tick).load(Acquire);
         match tick_of(word).wrapping_sub(low(tick)) {
             0 => Ok(low(word)),
-            // Never older, by the invariant; and nobody sleeps while somebody laps him 2³² times within a window.
+            // Never older, by the invariant; and nobody sleeps while somebody laps him 2³² times within a
+            // window.
             ahead => Err(Newer(tick + u64::from(ahead))),
         }
     }
@@ -436,9 +446,10 @@ impl Ring {
 
     /// At which moment `n` more fit, if nothing passes meanwhile.
     ///
-    /// They fit at the tick whose window starts with a base of at least `needed = passed + n − limit`. The first tick with such a
-    /// base is found by binary search, bases being in order; and since a base never changes and the next tick's can only
-    /// be at least `passed`, the answer is true for good. So it is kept, and repeated blocks only read it.
+    /// They fit at the tick whose window starts with a base of at least `needed = passed + n − limit`. The
+    /// first tick with such a base is found by binary search, bases being in order. Since a base never
+    /// changes, and the next tick's can only be at least `passed`, the answer is true for as long as that
+    /// tick is in a window. So it is kept under `needed`, whoever asked, and repeated blocks only read it.
     #[inline(never)]
     fn full(&self, at: u64, passed: u64, n: u64, limit: u64, strict: bool) -> Answer {
         let needed = low(passed.wrapping_add(n).wrapping_sub(limit));
@@ -449,7 +460,8 @@ impl Ring {
         let first = if low(known) == needed && back <= self.n_buckets {
             next - back
         } else {
-            // Not the first of the window, or there would be room now; the next tick's base is enough in any case.
+            // Not the first of the window, or there would be room now; the next tick's base is enough in
+            // any case.
             let (mut too_old, mut enough) = (self.first_of(at) - u64::from(strict), next);
             while enough - too_old > 1 {
                 let middle = too_old + (enough - too_old) / 2;

@@ -5,9 +5,9 @@
 //!
 //! | structure | remembers | serves |
 //! | --- | --- | --- |
-//! | [`PassLog`] | when each of the last permits passed | limits that hold over every span |
-//! | [`Ring`], [`LeapArray`] | the total when each bucket opened | limits that hold by buckets |
-//! | [`Snapshots`], [`Histogram`] | many totals when each bucket opened | statistics, breakers |
+//! | `PassLog` | when each of the last permits passed | limits that hold over every span |
+//! | `Ring`, [`LeapArray`] | the total when each bucket opened | limits that hold by buckets |
+//! | `Snapshots`, `Histogram` | many totals when each bucket opened | statistics, breakers |
 
 mod histogram;
 mod leap_array;

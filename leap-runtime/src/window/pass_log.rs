@@ -20,8 +20,8 @@ const LAST_TIME: u64 = (1 << TIME_BITS) - 1;
 
 /// A sliding log, one slot per permit, that many threads read and write without a lock.
 ///
-/// The decision is not taken here but on a word outside, `total`: how many permits have passed. Permits are numbered
-/// by it. Number `p` stands in slot `p % len`, which tells by its lap whose time it holds:
+/// The decision is not taken here but on a word outside, `total`: how many permits have passed. Permits are
+/// numbered by it. Number `p` stands in slot `p % len`, which tells by its lap whose time it holds:
 ///
 /// ```text
 ///              63      48 47                                       0
@@ -33,30 +33,31 @@ const LAST_TIME: u64 = (1 << TIME_BITS) - 1;
 ///                                       └ 1 043 fits if 1 043 − 3 = 1 040 is at least one interval old
 /// ```
 ///
-/// Times are rounded up to the microsecond; time 0 is older than every interval. Inside, numbers run two laps ahead
-/// of the total, so that those before the first permit are numbers too.
+/// Times are rounded up to the microsecond; time 0 is older than every interval. Inside, numbers run two
+/// laps ahead of the total, so that those before the first permit are numbers too.
 ///
 /// A call of `n` permits asks [`ask`](Self::ask), commits by a compare-exchange `total → total + n`, and then
 /// writes its clock reading by [`record`](Self::record).
 ///
 /// # Why no interval holds more than `limit`
 ///
-/// Permit `p` was admitted only when permit `p − limit` was one interval older, by the reading of `p` and the time
-/// written for `p − limit`, which is not before its reading. So the permits of one residue class modulo `limit` are at
-/// least one interval apart; a half-open interval, wherever it starts, holds at most one of each class, and there are
-/// `limit` classes. Nothing in this asks that times be in order, so no thread waits for its turn, and several limits
-/// with their own intervals can be asked of one log, each with classes of its own.
+/// Permit `p` was admitted only when permit `p − limit` was one interval older, by the reading of `p` and
+/// the time written for `p − limit`, which is not before its reading. So the permits of one residue class
+/// modulo `limit` are at least one interval apart; a half-open interval, wherever it starts, holds at most
+/// one of each class, and there are `limit` classes. Nothing in this asks that times be in order, so no
+/// thread waits for its turn, and several limits with their own intervals can be asked of one log, each
+/// with classes of its own.
 ///
 /// # Why nobody reads a wrong time
 ///
-/// A slot holds number `p` exactly if its lap is that of `p`. Laps are compared for equality only. A stale reader of a
-/// number 2¹⁶ laps back could be deceived by that; but its compare-exchange on `total` fails. Whoever moves `total` has to
-/// move it by fewer than 2¹⁵ laps at once and to write the log.
+/// A slot holds number `p` exactly if its lap is that of `p`. Laps are compared for equality only. A stale
+/// reader of a number 2¹⁶ laps back could be deceived by that; but its compare-exchange on `total` fails.
+/// Whoever moves `total` has to move it by fewer than 2¹⁵ laps at once and to write the log.
 ///
-/// A number that is *committed but not yet written* counts as passing just now: who meets one writes every missing number up to
-/// `total` with a fresh reading, which is later than the reading of whoever committed it, and looks again. So a thread
-/// that is descheduled between its commit and its writing holds nobody up, and its own late write finds the lap
-/// already there.
+/// A number that is *committed but not yet written* counts as passing just now: who meets one writes every
+/// missing number up to `total` with a fresh reading, which is later than the reading of whoever committed
+/// it, and looks again. So a thread that is descheduled between its commit and its writing holds nobody up,
+/// and its own late write finds the lap already there.
 pub(crate) struct PassLog {
     /// A power of two of them.
     slots: Box<[AtomicU64]>,
@@ -69,8 +70,8 @@ impl PassLog {
     /// The longest log, and so the largest limit that can be asked about.
     pub(crate) const MAX_LEN: u64 = 1 << 20;
 
-    /// From this age on a log should be followed by a successor: 71 minutes before its times run out after 8.9 years,
-    /// so that nobody who is deciding meanwhile gets there.
+    /// From this age on a log should be followed by a successor: 71 minutes before its times run out after
+    /// 8.9 years, so that nobody who is deciding meanwhile gets there.
     const WORN_OUT_NS: u64 = ((1 << TIME_BITS) - (1 << 32)) * 1_000;
 
     /// How far back a successor of an old log reaches, in µs: 4.4 years.
@@ -81,14 +82,14 @@ impl PassLog {
         Self::with_times(capacity, passed, now, |_| Some(0))
     }
 
-    /// A log for other limits, or to replace one that [is worn out](Self::is_worn_out), which remembers what this one
-    /// does, as far back as it can.
+    /// A log for other limits, or to replace one that [is worn out](Self::is_worn_out), which remembers
+    /// what this one does, as far back as it can.
     ///
-    /// `passed` is the total, loaded before. Calls that still decide by this log write only here, and what passes after
-    /// `passed` is not copied: once the new log is published, [`fill`](Self::fill) it.
+    /// `passed` is the total, loaded before. Calls that still decide by this log write only here, and what
+    /// passes after `passed` is not copied: once the new log is published, [`fill`](Self::fill) it.
     ///
-    /// Numbers older than this log count as infinitely old. For limits this log was made for they are: it was at least as long
-    /// as the largest of them, so those numbers are at least one interval old.
+    /// Numbers older than this log count as infinitely old. For limits this log was made for they are: it
+    /// was at least as long as the largest of them, so those numbers are at least one interval old.
     pub(crate) fn successor(&self, capacity: u64, passed: u64, now: Timestamp) -> Self {
         let age_us = now.since_ns(self.origin) / 1_000;
         // A whole number of microseconds, so that no time changes by rounding.
@@ -101,7 +102,8 @@ impl PassLog {
             if back >= self.len() {
                 return Some(0);
             }
-            // A number that was overtaken while this is being copied passes for unwritten, which errs on the safe side.
+            // A number that was overtaken while this is being copied passes for unwritten, which errs on
+            // the safe side.
             let time = self.time(newest - back)?;
             Some(if time == LAST_TIME { latest } else { time.saturating_sub(moved_us) })
         })
@@ -137,8 +139,8 @@ impl PassLog {
     }
 
     /// Whether the log is about as old as its times can tell, 2⁴⁸ µs: it is to be replaced by its
-    /// [`successor`](Self::successor). If nobody does, its last time never grows old: it refuses and never admits
-    /// too much.
+    /// [`successor`](Self::successor). If nobody does, its last time never grows old: it refuses and never
+    /// admits too much.
     #[inline]
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
         now.since_ns(self.origin) >= Self::WORN_OUT_NS
@@ -164,20 +166,25 @@ impl PassLog {
         reading: impl Fn() -> Timestamp,
     ) -> Answer {
         debug_assert!(limit <= self.len(), "a limit of {limit} asked of a log of {}", self.len());
-        debug_assert!(interval_ns > 0, "an interval of nothing");
+        debug_assert!(n > 0 && interval_ns > 0, "{n} permits per {interval_ns} ns");
         if n > limit {
             return Answer::Never;
         }
         // The n numbers that have to leave the window before the n new ones enter.
         let leaving = self.number(passed) + 1 - limit;
-        let mut until = 0;
-        for number in leaving..leaving + n {
+        let (mut number, mut until) = (leaving, 0);
+        // A loop that ends at its foot: nearly all calls go round once.
+        loop {
             let Some(time) = self.time(number) else {
                 self.catch_up(total, passed, leaving, reading);
                 return Answer::Stale;
             };
             if time != 0 {
                 until = until.max(((time - 1) * 1_000).saturating_add(interval_ns));
+            }
+            number += 1;
+            if number == leaving + n {
+                break;
             }
         }
         // Not beyond the last time: no interval after that has ever gone by.
@@ -189,17 +196,23 @@ impl PassLog {
         }
     }
 
-    /// Writes down when the permits passed that a caller has committed by moving `total` from `before` to `before + n`.
+    /// Writes down when the permits passed that a caller has committed by moving `total` from `before` to
+    /// `before + n`.
     ///
-    /// `time` is the reading by which they were admitted. Permits that were not asked for need one taken *after* the
-    /// commit: an older one would make the log forget.
+    /// `time` is the reading by which they were admitted. Permits that were not asked for need one taken
+    /// *after* the commit: an older one would make the log forget.
     #[inline]
     pub(crate) fn record(&self, total: &AtomicU64, before: u64, n: u64, time: Timestamp) {
         let time = self.stored(time);
         let last = self.number(before) + n;
         // Of more than a lap only the last len numbers will ever be asked for.
-        for number in last + 1 - n.min(self.len())..=last {
+        let mut number = last + 1 - n.min(self.len());
+        loop {
             self.write(total, number, time);
+            if number == last {
+                break;
+            }
+            number += 1;
         }
     }
 
@@ -215,14 +228,15 @@ impl PassLog {
     /// A number from `leaving` on is not written although `passed` says that it is committed.
     #[cold]
     fn catch_up(&self, total: &AtomicU64, passed: u64, leaving: u64, reading: impl Fn() -> Timestamp) {
-        // Otherwise `passed` is stale: the slot may have gone to a later lap, and nothing is missing. Acquire: the
-        // reading below is to be taken after whoever committed `passed` took its own.
+        // Otherwise `passed` is stale: the slot may have gone to a later lap, and nothing is missing.
+        // Acquire: the reading below is to be taken after whoever committed `passed` took its own.
         if total.load(Acquire) == passed {
             self.write_missing(total, leaving, passed, reading);
         }
     }
 
-    /// Writes the numbers from `first` to the one of `passed`, a value loaded from `total`, with a reading taken here.
+    /// Writes the numbers from `first` to the one of `passed`, a value loaded from `total`, with a reading
+    /// taken here.
     fn write_missing(&self, total: &AtomicU64, first: u64, passed: u64, reading: impl Fn() -> Timestamp) {
         // Their own readings came before their commits, and those before this one. The microsecond pays for
         // processors that execute a reading early and whose counters are not quite equal.
@@ -235,8 +249,9 @@ impl PassLog {
     /// The time of permit `number`, if it is written (and not overtaken).
     #[inline]
     fn time(&self, number: u64) -> Option<u64> {
-        // Acquire: who finds a later lap here also finds the total that this lap came from, so a stale reader
-        // learns that it is stale by looking at the total again. The time needs no ordering, it is in the word.
+        // Acquire: who finds a later lap here also finds the total that this lap came from, so a stale
+        // reader learns that it is stale by looking at the total again. The time needs no ordering, it is
+        // in the word.
         let word = self.slot(number).load(Acquire);
         (lap_of(word) == lap(number, self.shift)).then_some(word & LAST_TIME)
     }
@@ -249,15 +264,16 @@ impl PassLog {
         // Acquire: if this is a later lap's word, the load below sees a total at least as high as that lap's.
         let mut held = slot.load(Acquire);
         loop {
-            // Relaxed: a total that is too low can only be read while `held` is of an earlier lap, and then writing is
-            // right. Never too low for `number` itself, which this thread committed or saw committed.
+            // Relaxed: a total that is too low can only be read while `held` is of an earlier lap, and then
+            // writing is right. Never too low for `number` itself, which this thread committed or saw
+            // committed.
             let out_of_reach = self.number(total.load(Relaxed)) - number >= self.len();
             if lap_of(held) == lap || out_of_reach {
                 return;
             }
             interleave();
-            // An unchanged word proves that no later lap stood here since it was loaded. Release: see above. Acquire
-            // on failure: what is found takes the place of the first load.
+            // An unchanged word proves that no later lap stood here since it was loaded. Release: see
+            // above. Acquire on failure: what is found takes the place of the first load.
             match slot.compare_exchange(held, pack(lap, time), AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(found) => held = found,
@@ -282,7 +298,7 @@ impl PassLog {
     /// A moment as a slot keeps it: never earlier than it was, and never 0.
     #[inline]
     fn stored(&self, time: Timestamp) -> u64 {
-        (time.since_ns(self.origin).div_ceil(1_000) + 1).min(LAST_TIME)
+        (time.since_ns(self.origin).saturating_add(999) / 1_000 + 1).min(LAST_TIME)
     }
 }
 

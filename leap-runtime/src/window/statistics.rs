@@ -13,10 +13,10 @@ use crate::{
 
 /// A ring of snapshots of totals, one slot per bucket, for numbers that inform and decide nothing.
 ///
-/// It is the [`Ring`](super::Ring)'s idea for as many totals as a slot `S` has columns, and simpler because it may be less
-/// strict: one thread turns it, under a try-lock that others pass by, and readers look again when it turned under
-/// them. What is counted while it turns may fall into the neighbouring bucket; nothing is lost, because the totals
-/// themselves are elsewhere and never reset.
+/// It is the [`Ring`](super::Ring)'s idea for as many totals as a slot `S` has columns, and simpler because
+/// it may be less strict: one thread turns it, under a try-lock that others pass by, and readers look again
+/// when it turned under them. What is counted while it turns may fall into the neighbouring bucket; nothing
+/// is lost, because the totals themselves are elsewhere and never reset.
 ///
 /// ```text
 ///               63       17 16     1   0
@@ -25,11 +25,12 @@ use crate::{
 ///  slot index  | S: the totals when its tick opened, and whatever else is kept per bucket
 /// ```
 ///
-/// A tick is a moment divided by the length of a bucket. The slots hold the ticks in (`head` − `n_buckets`, `head`],
-/// except while `turning` is set. What happened in the last interval is the difference between the totals now
-/// and the slot of its first tick.
+/// A tick is a moment divided by the length of a bucket. The slots hold the ticks in (`head` − `n_buckets`,
+/// `head`], except while `turning` is set. What happened in the last interval is the difference between the
+/// totals now and the slot of its first tick.
 pub(crate) struct Snapshots<S> {
-    /// Written under the lock together with `turn`, and apart from it so that a call needs one load and one comparison.
+    /// Written under the lock together with `turn`, and apart from it so that a call needs one load and one
+    /// comparison.
     next_ns: AtomicU64,
     turn: AtomicU64,
     slots: Box<[S]>,
@@ -43,7 +44,8 @@ const HEAD_SHIFT: u32 = INDEX_BITS + 1;
 impl<S> Snapshots<S> {
     /// A ring that starts now. Every slot is made by `make` and then opened: nothing is in its past.
     ///
-    /// A ring over totals that are zero by the time anybody may count needs no `open`, which may then do nothing.
+    /// A ring over totals that are zero by the time anybody may count needs no `open`, which may then do
+    /// nothing.
     pub(crate) fn new(
         n_buckets: u32,
         bucket: Duration,
@@ -71,8 +73,8 @@ impl<S> Snapshots<S> {
         now.as_nanos() >= self.next_ns.load(Relaxed)
     }
 
-    /// Opens every bucket up to `now`, at most one lap of them, by `open`: it stores the totals in a slot and resets what else the slot
-    /// keeps. Returns false if somebody else is turning: nobody waits.
+    /// Opens every bucket up to `now`, at most one lap of them, by `open`: it stores the totals in a slot
+    /// and resets what else the slot keeps. Returns false if somebody else is turning: nobody waits.
     ///
     /// `open` stores relaxed, and must not panic, or the ring stands.
     #[cold]
@@ -87,7 +89,8 @@ impl<S> Snapshots<S> {
         if to <= head {
             return true;
         }
-        // Acquire: the slots are ours, and what the last one to turn stored in them comes before what we store.
+        // Acquire: the slots are ours, and what the last one to turn stored in them comes before what we
+        // store.
         if self.turn.compare_exchange(seen, seen | TURNING, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -150,13 +153,15 @@ impl<S> Snapshots<S> {
     /// Slots are read relaxed. A total that is read after the slots is at least what they hold.
     pub(crate) fn read<R>(&self, now: Timestamp, mut read: impl FnMut(View<'_, S>) -> R) -> R {
         loop {
-            // Acquire: the slots of this turn, and the totals they were taken from, are seen as they were then or later.
+            // Acquire: the slots of this turn, and the totals they were taken from, are seen as they were
+            // then or later.
             let seen = self.turn.load(Acquire);
             if seen & TURNING == 0 {
                 let head = head_of(seen);
                 let view = View { ring: self, head, index: index_of(seen), tick: self.tick_from(head, now) };
                 let result = read(view);
-                // With the fence of `turn`: if anything read above was stored by a later turn, that turn is seen below.
+                // With the fence of `turn`: if anything read above was stored by a later turn, that turn is
+                // seen below.
                 fence(Acquire);
                 if self.turn.load(Relaxed) == seen {
                     return result;
@@ -200,14 +205,10 @@ impl<S> Clone for View<'_, S> {
 impl<S> Copy for View<'_, S> {}
 
 impl<'a, S> View<'a, S> {
-    /// The tick of the moment that is looked at; it may be ahead of the newest bucket, when nothing has happened since.
+    /// The tick of the moment that is looked at; it may be ahead of the newest bucket, when nothing has
+    /// happened since.
     pub(crate) fn tick(self) -> u64 {
         self.tick
-    }
-
-    /// The newest open tick.
-    pub(crate) fn head(self) -> u64 {
-        self.head
     }
 
     /// The slot of `tick`, if it is open and in the last interval.
@@ -222,8 +223,8 @@ impl<'a, S> View<'a, S> {
         Some(&slots[index])
     }
 
-    /// The slot of the first bucket of the last interval: what the totals were when it began. Nothing if nothing has
-    /// happened since.
+    /// The slot of the first bucket of the last interval: what the totals were when it began. Nothing if
+    /// nothing has happened since.
     pub(crate) fn oldest(self) -> Option<&'a S> {
         self.slot(self.first())
     }

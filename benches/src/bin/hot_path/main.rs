@@ -68,10 +68,10 @@ fn time(rows: &[Row], options: &Options) -> ExitCode {
         memory: memory::per_resource(),
     };
     print!("{report}");
-    if let Some(file) = &options.json {
-        if let Err(error) = std::fs::write(file, report.to_json()) {
-            return refuse(&format!("`{}` cannot be written: {error}", file.display()));
-        }
+    if let Some(file) = &options.json
+        && let Err(error) = std::fs::write(file, report.to_json())
+    {
+        return refuse(&format!("`{}` cannot be written: {error}", file.display()));
     }
     if report.is_within_hard_budgets() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -13,7 +13,7 @@ async fn stock(sku: &str) -> u32 {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter_async(permits).await;
+    let entry = site.enter(permits);
     match entry {
         ::leap_runtime::__private::Ok(entry) => {
             ::leap_runtime::__private::run_async(

@@ -18,7 +18,7 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter_async(permits).await;
+    let entry = site.enter(permits);
     match entry {
         ::leap_runtime::__private::Ok(entry) => {
             ::leap_runtime::__private::run_async(

@@ -14,7 +14,7 @@ impl Shop {
             );
             (&__SITE, 1)
         };
-        let entry = site.enter_async(permits).await;
+        let entry = site.enter(permits);
         match entry {
             ::leap_runtime::__private::Ok(entry) => {
                 ::leap_runtime::__private::run_async(

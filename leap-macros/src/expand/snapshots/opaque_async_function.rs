@@ -13,7 +13,7 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter_async(permits).await;
+    let entry = site.enter(permits);
     match entry {
         ::leap_runtime::__private::Ok(entry) => {
             ::leap_runtime::__private::run_async(

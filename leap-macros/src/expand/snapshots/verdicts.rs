@@ -16,7 +16,7 @@ fn check(order: &Order) -> Answer {
     let mut entry = site.enter(permits);
     match entry {
         ::leap_runtime::__private::Ok(ref mut entry) => {
-            ::leap_runtime::__private::run(
+            ::leap_runtime::__private::run_judged(
                 entry,
                 move || -> Answer {
                     let order = order;

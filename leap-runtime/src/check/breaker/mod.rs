@@ -36,11 +36,12 @@ pub(crate) struct Breaker {
 #[derive(Debug)]
 struct Live {
     word: Word,
-    /// When an open breaker may be probed, in ns. Published before the word says open. Only grows, so that one who
-    /// comes late to a lost race cannot shorten it.
-    probe_at: AtomicU64,
-    /// When the probes that are out count as stuck, in ns. Published before the word grants a probe. Only grows.
-    lease_until: AtomicU64,
+    /// When it last opened, in ns; how long it stays open is the present rule's. Published before the word says open.
+    /// Only grows, so that one who comes late to a lost race cannot shorten the time.
+    opened_at: AtomicU64,
+    /// When the last probe was let through, in ns; an open time later those that are out count as stuck. Published
+    /// before the word grants a probe. Only grows.
+    probed_at: AtomicU64,
     /// How often probes were written off because they did not end in time.
     stuck_probes: AtomicU64,
     tally: Tally,
@@ -62,8 +63,8 @@ impl Breaker {
             Some(previous) if previous.fits(&rule) => Arc::clone(&previous.live),
             _ => Arc::new(Live {
                 word: Word::new(),
-                probe_at: AtomicU64::new(0),
-                lease_until: AtomicU64::new(0),
+                opened_at: AtomicU64::new(0),
+                probed_at: AtomicU64::new(0),
                 stuck_probes: AtomicU64::new(0),
                 tally: Tally::new(&rule, now),
             }),
@@ -109,9 +110,7 @@ impl Breaker {
                 OnCall::Probe(next) => next,
             };
             // Release by the word's change, below: who sees the probe taken must see its lease.
-            self.live
-                .lease_until
-                .fetch_max(now.saturating_add(self.rule.open_time()).as_nanos(), Ordering::Relaxed);
+            self.live.probed_at.fetch_max(now.as_nanos(), Ordering::Relaxed);
             match self.live.word.change(state, next) {
                 Ok(()) => {
                     if state.phase == BreakerState::HalfOpen && state.generation != next.generation {
@@ -135,8 +134,10 @@ impl Breaker {
 
     fn ask(&self, state: State, now: Timestamp) -> OnCall {
         // Relaxed: both were published before the word that `state` was read from, with acquire.
-        let probe_at = Timestamp::from_nanos(self.live.probe_at.load(Ordering::Relaxed));
-        let lease_until = Timestamp::from_nanos(self.live.lease_until.load(Ordering::Relaxed));
+        let after = |moment: &AtomicU64| {
+            Timestamp::from_nanos(moment.load(Ordering::Relaxed)).saturating_add(self.rule.open_time())
+        };
+        let (probe_at, lease_until) = (after(&self.live.opened_at), after(&self.live.probed_at));
         let probes = u16::try_from(self.rule.probes()).expect("a rule has at most 1 023 probes");
         state.on_call(now, probe_at, lease_until, probes)
     }
@@ -166,26 +167,27 @@ impl Breaker {
             Strategy::ErrorRatio { .. } | Strategy::ErrorCount { .. } => exception,
         };
         let trips = self.live.tally.add(bad, now).is_some_and(|sample| sample.trips(&self.rule));
-        let mut state = self.live.word.load();
-        if state.phase == BreakerState::Closed && !trips {
+        if self.live.word.load().phase == BreakerState::Closed && !trips {
             return None;
         }
-        while let Some(next) = state.on_result(generation, bad, trips) {
+        loop {
+            let floor = self.live.tally.floor();
+            let state = self.live.word.load();
+            let next = state.on_result(generation, bad, trips)?;
             match next.phase {
                 BreakerState::Open => {
-                    let probe_at = now.saturating_add(self.rule.open_time()).as_nanos();
                     // Relaxed: published by the word's change.
-                    self.live.probe_at.fetch_max(probe_at, Ordering::Relaxed);
+                    self.live.opened_at.fetch_max(now.as_nanos(), Ordering::Relaxed);
                 }
-                BreakerState::Closed => self.live.tally.forget(now),
+                BreakerState::Closed if self.live.tally.forget(floor, now) => {}
+                // Somebody else has closed it, or was about to.
+                BreakerState::Closed => continue,
                 BreakerState::HalfOpen => {}
             }
-            match self.live.word.change(state, next) {
-                Ok(()) => return moved(state, next),
-                Err(found) => state = found,
+            if self.live.word.change(state, next).is_ok() {
+                return moved(state, next);
             }
         }
-        None
     }
 
     /// What to show; takes no slot.

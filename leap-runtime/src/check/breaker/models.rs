@@ -144,6 +144,26 @@ fn more_bad_results_than_needed_open_it_once() {
 }
 
 #[test]
+fn of_a_good_and_a_bad_result_at_once_the_last_one_judges_both() {
+    check(3, || {
+        let rule = BreakerRule::error_ratio(0.4).unwrap().with_min_calls(2).unwrap();
+        let world = World::of(rule);
+        let bodies: [fn(&World); 2] = [
+            |world| {
+                let generation = world.enter(90).unwrap();
+                world.end(generation, true, 100);
+            },
+            |world| {
+                let generation = world.enter(90).unwrap();
+                world.end(generation, false, 100);
+            },
+        ];
+        world.on_threads(bodies);
+        assert_eq!(*world.log.lock().unwrap(), [(Closed, Open)]);
+    });
+}
+
+#[test]
 fn a_verdict_is_not_skipped_while_the_window_turns() {
     check(3, || {
         let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(2).unwrap();

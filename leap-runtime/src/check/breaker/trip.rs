@@ -82,12 +82,28 @@ impl Tally {
         self.window(now)
     }
 
-    /// Lets nothing before `now` play a part. To be called before the breaker's word says closed.
-    pub(super) fn forget(&self, now: Timestamp) {
+    /// What [`forget`](Self::forget) replaces: to be read before the state that is about to close.
+    pub(super) fn floor(&self) -> u64 {
+        // Acquire: who sees a floor also sees the state from which that one closed, or a later one.
+        self.floor.load(Ordering::Acquire)
+    }
+
+    /// Lets nothing before `now` play a part, unless somebody has moved the floor since it was `floor`. To be called
+    /// before the breaker's word says closed.
+    ///
+    /// So a probe that is written off while it closes the breaker cannot wipe out what has been counted since its
+    /// successor closed it. No floor is stored twice: each comes after one more call.
+    pub(super) fn forget(&self, floor: u64, now: Timestamp) -> bool {
         self.turn(now);
-        // Relaxed: the word's release publishes both.
-        self.floor.store(self.totals.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.floor_tick.store(self.ring.tick(now) + 1, Ordering::Relaxed);
+        let (totals, tick) = (self.totals.load(Ordering::Relaxed), self.ring.tick(now));
+        // Release: see `floor`. The word's release publishes both stores to those who judge by them.
+        let is_ours =
+            self.floor.compare_exchange(floor, totals, Ordering::Release, Ordering::Relaxed).is_ok();
+        if is_ours {
+            // Max, because the floor of a successor may stand by now.
+            self.floor_tick.fetch_max(tick + 1, Ordering::Relaxed);
+        }
+        is_ours
     }
 
     #[inline]

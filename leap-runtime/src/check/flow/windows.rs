@@ -56,37 +56,87 @@ impl Windows {
         rules: &[(RuleId, FlowRule)],
         previous: &Self,
         total: &AtomicU64,
-        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
     ) -> Self {
+        let now = reading();
+        let carried = |id, rule: &FlowRule| previous.carried(id, rule, total, now, reading);
         let limited = || rules.iter().filter_map(|(id, rule)| Some((*id, *rule, rule.permits()?)));
         let longest = limited()
             .filter(|(_, rule, _)| rule.precision() == Precision::Exact)
             .map(|(_, _, permits)| permits)
             .max();
-        let log = longest.map(|longest| previous.log_of(longest.max(1), total, now));
+        let log = longest.map(|longest| {
+            let of_exact = limited().filter(|(_, rule, _)| rule.precision() == Precision::Exact);
+            let carried = of_exact.map(|(id, rule, _)| carried(id, &rule)).max().unwrap_or(0);
+            previous.log_of(longest.max(1), carried, total, now)
+        });
         let mut rings = previous.rings();
         let limits = limited()
             .map(|(id, rule, permits)| {
                 let memory = match rule.precision() {
                     Precision::Exact => Memory::Log,
                     precision => Memory::Ring {
-                        ring: ring_of(&mut rings, &rule, total, now),
+                        ring: ring_of(&mut rings, &rule, total, now, || carried(id, &rule)),
                         strict: precision == Precision::Strict,
                     },
                 };
-                let interval_ns =
-                    u64::try_from(rule.interval().as_nanos()).expect("an interval is at most a year");
                 Limit { id, rule, permits, interval_ns: rule.interval_ns(), memory }
             })
             .collect();
         Self { limits, log }
     }
 
-    fn log_of(&self, longest: u64, total: &AtomicU64, now: Timestamp) -> Arc<PassLog> {
+    /// The log for limits up to `longest`. Where there is none yet, the last `carried` permits count as passing when it
+    /// [catches up](Self::catch_up).
+    fn log_of(&self, longest: u64, carried: u64, total: &AtomicU64, now: Timestamp) -> Arc<PassLog> {
         match &self.log {
             Some(log) if log.len() >= longest && !log.is_worn_out(now) => Arc::clone(log),
             Some(log) => Arc::new(log.successor(longest, total.load(Ordering::Acquire), now)),
-            None => Arc::new(PassLog::new(longest, total.load(Ordering::Acquire), now)),
+            None => {
+                let known = total.load(Ordering::Acquire) - carried.min(longest);
+                Arc::new(PassLog::new(longest, known, now))
+            }
+        }
+    }
+
+    /// How many permits count in the window of this rule, if it is to have a memory of the other sort from now on.
+    ///
+    /// A limit that is lowered or raised past 1 024 changes its precision with it, and would start afresh. In the new
+    /// memory these count as passing now, so it may refuse for up to an interval what the old one had let through.
+    fn carried(
+        &self,
+        id: RuleId,
+        rule: &FlowRule,
+        total: &AtomicU64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> u64 {
+        let is_same = |limit: &&Limit| limit.id == id && limit.rule.interval() == rule.interval();
+        let Some(limit) = self.limits.iter().find(is_same) else { return 0 };
+        match (&limit.memory, &self.log, rule.precision()) {
+            (Memory::Ring { ring, .. }, _, Precision::Exact) => loop {
+                let passed = total.load(Ordering::Acquire);
+                match ring.room(total, passed, now) {
+                    Some(room) => return WINDOW_MAX - room,
+                    None if total.load(Ordering::Acquire) == passed => return WINDOW_MAX,
+                    None => {}
+                }
+            },
+            (Memory::Log, Some(log), Precision::Strict | Precision::Sentinel) => {
+                // As many as fit behind a full log have left.
+                let (mut fit, mut too_many) = (0, log.len() + 1);
+                while too_many - fit > 1 {
+                    let n = u64::midpoint(fit, too_many);
+                    let passed = total.load(Ordering::Acquire);
+                    match log.ask(total, passed, n, log.len(), limit.interval_ns, now, reading) {
+                        Answer::Fits => fit = n,
+                        Answer::Full { .. } | Answer::Never => too_many = n,
+                        Answer::Stale => {}
+                    }
+                }
+                log.len() - fit
+            }
+            _ => 0,
         }
     }
 
@@ -231,19 +281,28 @@ impl Windows {
     }
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
-    /// how many; `room` is what the caller's own windows leave.
-    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, room: u64, clock: impl Fn() -> Timestamp) -> u64 {
+    /// how many.
+    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: impl Fn() -> Timestamp) -> u64 {
         let now = clock();
         let mut added = 0;
-        while added < n {
+        // Where nothing is limited, only the total itself must not wrap.
+        let most = if self.limits.is_empty() { n.min(u64::MAX / 2) } else { n.min(WINDOW_MAX) };
+        while added < most {
             let passed = total.load(Ordering::Acquire);
-            let room = self.limits.iter().try_fold(room - added, |room, limit| match &limit.memory {
+            let left = (most - added).min((u64::MAX / 2).saturating_sub(passed));
+            let room = self.limits.iter().try_fold(left, |room, limit| match &limit.memory {
                 Memory::Ring { ring, .. } => ring.room(total, passed, now).map(|left| left.min(room)),
                 Memory::Log => Some(room),
             });
-            let Some(room) = room else { continue };
+            let Some(room) = room else {
+                if total.load(Ordering::Acquire) == passed {
+                    // Nothing is out of date: what `sentinel` let into adjoining windows is itself over the most.
+                    break;
+                }
+                continue;
+            };
             // The log tells laps apart by 16 bits: fewer than 2¹⁵ of them at once.
-            let step = (n - added).min(room).min(self.log.as_ref().map_or(u64::MAX, |log| log.len() << 14));
+            let step = room.min(self.log.as_ref().map_or(u64::MAX, |log| log.len() << 14));
             if step == 0 {
                 break;
             }
@@ -266,6 +325,7 @@ fn ring_of(
     rule: &FlowRule,
     total: &AtomicU64,
     now: Timestamp,
+    carried: impl FnOnce() -> u64,
 ) -> Arc<Ring> {
     let same = |(held, _): &&(FlowRule, Arc<Ring>)| {
         held.interval() == rule.interval() && held.n_buckets() == rule.n_buckets()
@@ -273,7 +333,10 @@ fn ring_of(
     if let Some((_, ring)) = rings.iter().find(same) {
         return Arc::clone(ring);
     }
-    let ring = Ring::new(rule.n_buckets(), rule.interval(), now, total.load(Ordering::Acquire))
+    // Before the total, which then has all of them. They count in the bucket of this moment.
+    let carried = carried();
+    let base = total.load(Ordering::Acquire) - carried;
+    let ring = Ring::new(rule.n_buckets(), rule.interval(), now, base)
         .expect("a rule's buckets divide its interval");
     let ring = Arc::new(ring);
     rings.push((*rule, Arc::clone(&ring)));

@@ -366,7 +366,8 @@ proptest! {
             }
             let at = plain.turn(now / bucket_us);
             prop_assert_eq!(window.sum(us(now)), plain.sum(at, n));
-            prop_assert_eq!(window.current(us(now)), Bucket { start: us(at * bucket_us), count: plain.sum(at, 1) });
+            let current = Bucket { start: us(at * bucket_us), count: plain.sum(at, 1) };
+            prop_assert_eq!(window.current(us(now)), current);
             let values: Vec<_> = ((at + 1).saturating_sub(n)..=at)
                 .map(|tick| Bucket { start: us(tick * bucket_us), count: plain.sum(tick, 1) })
                 .collect();
@@ -392,20 +393,24 @@ proptest! {
         let mut now = 7_000;
         for (step, n) in calls {
             now += step;
-            let within = |span: u64| passes.iter().filter(|&&(at, _)| at + span > now).map(|&(_, n)| n).sum::<u64>();
+            let passed_when = |is_meant: &dyn Fn(u64) -> bool| -> u64 {
+                passes.iter().filter(|&&(at, _)| is_meant(at)).map(|&(_, n)| n).sum()
+            };
+            let within = |span: u64| passed_when(&|at| at + span > now);
             match limiter.ask(Timestamp::from_nanos(now), n, limit) {
                 Answer::Fits => prop_assert!(within(interval) + n <= limit, "over"),
                 Answer::Never => prop_assert!(n > limit),
                 Answer::Stale => prop_assert!(false, "nothing is stale"),
                 Answer::Full { until } => {
-                    prop_assert!(within(interval + bucket_us * 1_000) + n > limit, "refused while there is room");
-                    // Had nobody asked before, it would be refused until just then.
-                    let beside = |now| limiter.ring.tick(now) - limiter.ring.n_buckets;
-                    let base = |tick| passes.iter().filter(|&&(at, _)| limiter.ring.tick(Timestamp::from_nanos(at)) < tick).map(|&(_, n)| n).sum::<u64>();
-                    let passed: u64 = passes.iter().map(|&(_, n)| n).sum();
-                    let before = Timestamp::from_nanos(until.as_nanos() - 1);
-                    prop_assert!(passed - base(beside(until)) + n <= limit, "too early");
-                    prop_assert!(passed - base(beside(before)) + n > limit, "too late");
+                    let wider = interval + bucket_us * 1_000;
+                    prop_assert!(within(wider) + n > limit, "refused while there is room");
+                    // If nothing passes meanwhile, it is refused until just then.
+                    let bucket_of = |nanos| nanos / (bucket_us * 1_000);
+                    let counted_at = |nanos| {
+                        passed_when(&|at| bucket_of(at) + u64::from(n_buckets) >= bucket_of(nanos))
+                    };
+                    prop_assert!(counted_at(until.as_nanos()) + n <= limit, "too early");
+                    prop_assert!(counted_at(until.as_nanos() - 1) + n > limit, "too late");
                 }
             }
             if limiter.admit(Timestamp::from_nanos(now), n, limit) {

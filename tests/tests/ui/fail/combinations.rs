@@ -27,6 +27,12 @@ fn half_a_rate() -> Result<u8, Blocked> {
     Ok(1)
 }
 
+#[guarded(fallback = nothing)]
+fn perhaps_a_parameter(_a: u8, #[cfg(any())] _b: u8) {}
+
+fn nothing(_: u8, _: Blocked) {}
+
 fn main() {
+    perhaps_a_parameter(1);
     no_breaker().unwrap();
 }
