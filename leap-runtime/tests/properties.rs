@@ -1,5 +1,6 @@
 //! Random traffic, decided by the crate and by plain models of what its docs promise, which must agree call by call;
 //! and real threads, whose passes are checked afterwards by their own clock readings.
+#![expect(clippy::unwrap_used, reason = "a test may fail by it")]
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -202,7 +203,7 @@ enum Step {
     Wait(u64),
     /// A call of so many permits; whether, if it is refused, to come back when it is told to.
     Call(u32, bool),
-    Charge(u64),
+    Charge(u32),
     Load(Vec<Flow>),
 }
 
@@ -256,7 +257,7 @@ fn steps(rule: BoxedStrategy<Flow>, loads: u32) -> impl Strategy<Value = Vec<Ste
         10 => wait().prop_map(Step::Wait),
         20 => (prop_oneof![4 => Just(1_u32), 1 => 1..5_u32, 1 => Just(0)], prop::bool::weighted(0.3))
             .prop_map(|(n, comes_back)| Step::Call(n, comes_back)),
-        1 => (0..9_u64).prop_map(Step::Charge),
+        1 => (0..9_u32).prop_map(Step::Charge),
         loads => vec(rule.clone(), 0..4).prop_map(Step::Load),
     ];
     (vec(rule, 1..4), vec(step, 1..120)).prop_map(|(rules, mut steps)| {
@@ -297,7 +298,7 @@ impl Scene {
                 Step::Charge(n) => {
                     // The call that is charged passes like any other.
                     if let Ok(mut entry) = self.registry.enter(NAME) {
-                        assert_eq!(entry.charge(n), n);
+                        assert_eq!(entry.charge(n.into()), n.into());
                         self.windows.pass(1 + n as usize, self.now);
                     }
                 }
@@ -1030,7 +1031,7 @@ struct Pass {
 fn hammer<C: Clock + Clone>(
     n_threads: usize,
     n_calls: usize,
-    clock: C,
+    clock: &C,
     rules: &[Flow],
     between: impl Fn(usize, &C) + Sync,
 ) -> Vec<Pass> {
@@ -1100,9 +1101,11 @@ const fn limit(limit: u32, precision: Precision, interval: u64, n_buckets: u32) 
 fn threads_on_a_real_clock_never_exceed_exact_limits() {
     let rules = [limit(50, Precision::Exact, 1_000_000, 100), limit(7, Precision::Exact, 50_001, 100)];
     for n_threads in [2, 4, 8] {
-        let passes = hammer(n_threads, 6_000 / n_threads, SystemClock::new(), &rules, |_, _| {});
+        let passes = hammer(n_threads, 6_000 / n_threads, &SystemClock::new(), &rules, |_, _| {});
         assert!(passes.len() > 3, "{}", passes.len());
-        rules.iter().for_each(|rule| assert_exact(&passes, *rule));
+        for rule in &rules {
+            assert_exact(&passes, *rule);
+        }
     }
 }
 
@@ -1110,9 +1113,11 @@ fn threads_on_a_real_clock_never_exceed_exact_limits() {
 fn threads_on_a_real_clock_never_exceed_strict_limits() {
     let rules = [limit(50, Precision::Strict, 1_000_000, 100), limit(7, Precision::Strict, 50_000, 5)];
     for n_threads in [2, 4, 8] {
-        let passes = hammer(n_threads, 6_000 / n_threads, SystemClock::new(), &rules, |_, _| {});
+        let passes = hammer(n_threads, 6_000 / n_threads, &SystemClock::new(), &rules, |_, _| {});
         assert!(passes.len() > 3, "{}", passes.len());
-        rules.iter().for_each(|rule| assert_strict(&passes, *rule));
+        for rule in &rules {
+            assert_strict(&passes, *rule);
+        }
     }
 }
 
@@ -1125,12 +1130,16 @@ fn threads_that_move_the_clock_exceed_neither_exact_nor_strict_limits() {
         limit(8, Precision::Strict, 9_000, 3),
     ];
     for n_threads in [2, 3, 8] {
-        let passes = hammer(n_threads, 8_000 / n_threads, ManualClock::new(), &rules, |thread, clock| {
+        let passes = hammer(n_threads, 8_000 / n_threads, &ManualClock::new(), &rules, |thread, clock| {
             clock.advance(Duration::from_nanos(if thread == 0 { 3_001 } else { 137 }));
         });
         assert!(passes.len() > 100, "{}", passes.len());
-        rules[..2].iter().for_each(|rule| assert_exact(&passes, *rule));
-        rules[2..].iter().for_each(|rule| assert_strict(&passes, *rule));
+        for rule in &rules[..2] {
+            assert_exact(&passes, *rule);
+        }
+        for rule in &rules[2..] {
+            assert_strict(&passes, *rule);
+        }
     }
 }
 

@@ -70,7 +70,8 @@ impl Isolation {
     }
 }
 
-#[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests {
     use super::*;
     use crate::rule::RuleKind;

@@ -148,7 +148,7 @@ impl PassLog {
 
     /// Do `n` permits behind `passed` fit under `limit` per `interval_ns`?
     ///
-    /// `passed` is a value loaded from `total`, and `limit` is at most [`len`](Self::len). What was committed
+    /// `passed` is a value loaded from `total`, `n` at least 1, and `limit` at most [`len`](Self::len). What was committed
     /// and is not yet written is written with a `reading` taken here.
     #[inline]
     #[expect(

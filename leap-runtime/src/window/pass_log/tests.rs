@@ -87,7 +87,6 @@ fn a_call_of_more_than_the_limit_fits_at_no_time() {
     assert_eq!(world.ask(after(0), 5, (4, MICRO)), Answer::Never);
     assert_eq!(world.ask(after(0), 1, (0, MICRO)), Answer::Never);
     assert_eq!(world.ask(after(0), 4, (4, MICRO)), Answer::Fits);
-    assert_eq!(world.ask(after(0), 0, (0, MICRO)), Answer::Fits);
 }
 
 #[test]
