@@ -370,16 +370,16 @@ impl Node {
             // Calls are permits less the extra ones, all modulo 2³².
             let extra = since_u32(totals.passed - totals.passed_calls, &oldest.extra);
             let extra_timed = since_u32(timed(&totals.outcomes) - totals.timed_calls, &oldest.extra_timed);
-            counts.passed_calls = (counts.passed as u32).wrapping_sub(extra).into();
-            counts.timed_calls = (timed(&counts.outcomes) as u32).wrapping_sub(extra_timed).into();
+            // A call whose permits were counted before the oldest bucket opened and the extra ones after it leaves less
+            // than nothing.
+            let calls = |permits: u64, extra: u32| match (permits as u32).wrapping_sub(extra) {
+                calls if calls > u32::MAX / 2 => 0,
+                calls => calls.into(),
+            };
+            counts.passed_calls = calls(counts.passed, extra);
+            counts.timed_calls = calls(timed(&counts.outcomes), extra_timed);
             counts
         })
-    }
-
-    /// Whether the minute's buckets and the histogram stand.
-    #[cfg(test)]
-    pub(crate) fn has_minute(&self) -> bool {
-        self.minute.get().is_some()
     }
 }
 
@@ -390,4 +390,41 @@ fn timed(outcomes: &[u64; N_OUTCOMES]) -> u64 {
 
 fn clamp(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_minute_is_allocated_by_the_first_call() {
+        let node = Node::new(10, Timestamp::ZERO);
+        node.turn(Timestamp::from_millis(500));
+        assert_eq!(node.second(Timestamp::from_millis(500)).passed, 0);
+        assert!(node.minute.get().is_none());
+        node.enter(node.passed().fetch_add(1, Ordering::AcqRel) + 1, 1, Timestamp::from_millis(500));
+        assert!(node.minute.get().is_some());
+    }
+
+    #[test]
+    fn a_peak_that_is_noted_only_after_a_bucket_opened_reaches_the_minute() {
+        let (node, later) = (Node::new(10, Timestamp::ZERO), Timestamp::from_millis(100));
+        node.enter(node.passed().fetch_add(1, Ordering::AcqRel) + 1, 1, Timestamp::ZERO);
+        // A call of 5 commits, another one opens the next bucket, and then the first goes on.
+        let after = node.passed().fetch_add(5, Ordering::AcqRel) + 5;
+        node.turn(later);
+        node.enter(after, 5, Timestamp::ZERO);
+        assert_eq!((node.second(later).peak, node.minute_counts(later).peak), (6, 6));
+    }
+
+    #[test]
+    fn a_call_that_is_counted_while_a_bucket_opens_leaves_no_less_than_nothing() {
+        let node = Node::new(10, Timestamp::ZERO);
+        let after = node.passed().fetch_add(5, Ordering::AcqRel) + 5;
+        node.turn(Timestamp::from_millis(100));
+        node.enter(after, 5, Timestamp::ZERO);
+        assert_eq!(node.second(Timestamp::from_millis(99)).passed_calls, 1);
+        assert_eq!(node.second(Timestamp::from_millis(1_050)).passed_calls, 0);
+    }
 }

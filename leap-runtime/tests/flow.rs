@@ -438,6 +438,23 @@ fn a_charge_is_cut_where_a_window_could_not_count_it() {
 }
 
 #[test]
+fn a_window_that_holds_more_than_it_can_count_is_full_until_all_of_it_has_left() {
+    let huge = |precision| {
+        let rule = FlowRule::new(1_500_000_000.0, Behavior::Reject).unwrap();
+        RuleSet::new().flow(R, rule.with_buckets(1).unwrap().with_precision(precision).unwrap())
+    };
+    let (registry, clock) = registry_with(huge(Precision::Sentinel));
+    for second in 0..2 {
+        clock.set(at(second * 1_000));
+        registry.enter_with(R).permits(1_500_000_000).enter().unwrap().end(Outcome::Success);
+    }
+    registry.load(huge(Precision::Strict)).unwrap();
+    let blocked = registry.enter(R).unwrap_err();
+    clock.advance(blocked.retry_after().unwrap());
+    assert_eq!(passes(&registry, R, 1), 1);
+}
+
+#[test]
 fn an_exact_window_takes_any_charge_and_is_full_for_an_interval() {
     let most = (1 << 31) - 1;
     let (registry, clock) = registry_with(RuleSet::new().flow(R, with_precision(10.0, Precision::Exact, 10)));

@@ -321,7 +321,7 @@ impl Ring {
                 Ok(base) => {
                     let counted = low(passed).wrapping_sub(base);
                     let answer = if counted >= HALF {
-                        Answer::Stale // The bucket opened after `passed` was loaded.
+                        self.beyond_count(at, passed, total, strict)
                     } else if u64::from(counted) + n <= limit {
                         Answer::Fits
                     } else {
@@ -442,6 +442,19 @@ impl Ring {
     /// The base of a tick that may not be open yet.
     fn base_if_open(&self, tick: u64) -> Result<Option<u32>, Newer> {
         if is_older(self.slot(tick).load(Acquire), tick) { Ok(None) } else { self.base(tick).map(Some) }
+    }
+
+    /// The base seems to be above `passed`: the bucket opened after that was loaded, or the window really holds more than
+    /// can be told, as `sentinel` and charges made before the ring stood can bring about. Then there is room when all
+    /// that has passed so far is out of it.
+    #[cold]
+    fn beyond_count(&self, at: u64, passed: u64, total: &AtomicU64, strict: bool) -> Answer {
+        // Acquire: a total that is still `passed` is at least every base.
+        if total.load(Acquire) == passed {
+            Answer::Full { until: self.start(at + 1 + self.n_buckets - u64::from(!strict)) }
+        } else {
+            Answer::Stale
+        }
     }
 
     /// At which moment `n` more fit, if nothing passes meanwhile.

@@ -158,7 +158,7 @@ impl World {
                 }
             }
             Charge { n, .. } => {
-                assert_eq!(windows.charge(&self.total, n, WINDOW_MAX, || self.reading()), n);
+                assert_eq!(windows.charge(&self.total, n, || self.reading()), n);
                 self.truth.lock().unwrap().charges.push((at, n));
             }
             Peek { .. } => drop(windows.peek(&self.total, now, 1, || self.reading())),
