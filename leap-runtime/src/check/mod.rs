@@ -95,9 +95,6 @@ impl Plan {
         reading: impl Fn() -> Timestamp,
         mut tell: impl FnMut(RuleId, Moved),
     ) -> Result<u64, Refusal<'_>> {
-        if !self.wants_the_end() {
-            return self.windows.admit(passed, now, n.into(), reading);
-        }
         let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
         for breaker in &self.breakers {
             let (generation, moved) = breaker.enter(now)?;

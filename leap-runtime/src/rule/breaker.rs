@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::flow::{MAX_BUCKETS, YEAR};
+use super::flow::{check_buckets, is_time};
 use super::{Mode, RuleError, RuleKind};
 
 /// Where a breaker stands.
@@ -166,17 +166,13 @@ impl BreakerRule {
         if self.min_calls == 0 {
             return Err(RuleError::MinCalls);
         }
-        if self.window.is_zero() || self.window.as_nanos() > YEAR.as_nanos() {
+        if !is_time(self.window) {
             return Err(RuleError::Interval(self.window));
         }
-        if self.n_buckets > MAX_BUCKETS {
-            return Err(RuleError::TooManyBuckets(self.n_buckets));
+        if let Err(error) = check_buckets(self.window, self.n_buckets) {
+            return Err(error);
         }
-        let (nanos, n_buckets) = (self.window.as_nanos(), self.n_buckets as u128);
-        if n_buckets == 0 || !nanos.is_multiple_of(n_buckets) || nanos / n_buckets < 1_000 {
-            return Err(RuleError::Buckets { interval: self.window, n_buckets: self.n_buckets });
-        }
-        if self.open_for.is_zero() || self.open_for.as_nanos() > YEAR.as_nanos() {
+        if !is_time(self.open_for) {
             return Err(RuleError::OpenFor(self.open_for));
         }
         if self.probes == 0 || self.probes > 1_023 {

@@ -12,9 +12,26 @@ const EXACT_AT_MOST: f64 = 1_048_576.0;
 /// Above so many permits per window a limit is no limit.
 const UNLIMITED_ABOVE: f64 = 2_147_483_647.0;
 /// The most buckets that an interval is cut into.
-pub(super) const MAX_BUCKETS: u32 = 10_000;
+const MAX_BUCKETS: u32 = 10_000;
 /// The longest interval or open time.
-pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Whether an interval or open time can be watched.
+pub(super) const fn is_time(time: Duration) -> bool {
+    !time.is_zero() && time.as_nanos() <= YEAR.as_nanos()
+}
+
+/// Whether an interval is cut into equal buckets that a window can have.
+pub(super) const fn check_buckets(interval: Duration, n_buckets: u32) -> Result<(), RuleError> {
+    if n_buckets > MAX_BUCKETS {
+        return Err(RuleError::TooManyBuckets(n_buckets));
+    }
+    let (nanos, n) = (interval.as_nanos(), n_buckets as u128);
+    if n == 0 || !nanos.is_multiple_of(n) || nanos / n < 1_000 {
+        return Err(RuleError::Buckets { interval, n_buckets });
+    }
+    Ok(())
+}
 
 /// What becomes of calls above the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -129,7 +146,7 @@ impl FlowRule {
         if !(self.limit >= 0.0 && self.limit.is_finite()) {
             return Err(RuleError::Limit(self.limit));
         }
-        if self.interval.is_zero() || self.interval.as_nanos() > YEAR.as_nanos() {
+        if !is_time(self.interval) {
             return Err(RuleError::Interval(self.interval));
         }
         if self.limit > 0.0 && self.limit < 1.0 {
@@ -138,19 +155,11 @@ impl FlowRule {
         match self.precision() {
             Precision::Exact if self.limit > EXACT_AT_MOST => Err(RuleError::ExactLimit(self.limit)),
             Precision::Exact => Ok(self),
-            Precision::Strict | Precision::Sentinel => self.with_dividing_buckets(),
+            Precision::Strict | Precision::Sentinel => match check_buckets(self.interval, self.n_buckets) {
+                Ok(()) => Ok(self),
+                Err(error) => Err(error),
+            },
         }
-    }
-
-    const fn with_dividing_buckets(self) -> Result<Self, RuleError> {
-        if self.n_buckets > MAX_BUCKETS {
-            return Err(RuleError::TooManyBuckets(self.n_buckets));
-        }
-        let (nanos, n_buckets) = (self.interval.as_nanos(), self.n_buckets as u128);
-        if n_buckets == 0 || !nanos.is_multiple_of(n_buckets) || nanos / n_buckets < 1_000 {
-            return Err(RuleError::Buckets { interval: self.interval, n_buckets: self.n_buckets });
-        }
-        Ok(self)
     }
 
     /// The permits allowed per interval, as given.

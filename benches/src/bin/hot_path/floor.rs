@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use quanta::Clock;
 
-use crate::rows::{AppError, repeat, work};
+use crate::work::{AppError, repeat, work};
 
 pub(crate) const NAME: &str = "floor";
 

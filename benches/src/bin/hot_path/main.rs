@@ -25,6 +25,7 @@ mod memory;
 mod options;
 mod report;
 mod rows;
+mod work;
 
 use std::process::ExitCode;
 

@@ -1,17 +1,16 @@
 //! The rows of the table: what is called, and how it should end.
 
-use std::hint::black_box;
 use std::pin::pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leap_runtime::{
-    Behavior, Blocked, Clock, FlowRule, LeapArray, Limiter, Precision, Registry, RuleSet, SystemClock,
-    guarded,
+    Behavior, Clock, FlowRule, LeapArray, Limiter, Precision, Registry, RuleSet, SystemClock, guarded,
 };
 
 use crate::floor;
+use crate::work::{AppError, is_blocked, repeat, work};
 
 /// A row of the table.
 pub(crate) struct Row {
@@ -20,43 +19,6 @@ pub(crate) struct Row {
     /// Makes so many calls in a lane, and tells how many ended otherwise than they should. Two lanes share no
     /// resource.
     pub(crate) calls: fn(lane: usize, n: u64) -> u64,
-}
-
-/// The error of the functions that are guarded: it keeps the block, as an application's would.
-#[derive(Debug)]
-pub(crate) enum AppError {
-    Blocked(#[expect(dead_code, reason = "carried, as in an application, and not looked at")] Blocked),
-    Failed,
-}
-
-impl From<Blocked> for AppError {
-    fn from(blocked: Blocked) -> Self {
-        Self::Blocked(blocked)
-    }
-}
-
-fn is_blocked(result: &Result<u64, AppError>) -> bool {
-    matches!(result, Err(AppError::Blocked(_)))
-}
-
-/// The body of every function here.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "a call inside the body would be part of the plain function's time")]
-pub(crate) fn work(x: u64) -> Result<u64, AppError> {
-    if x == u64::MAX {
-        return Err(AppError::Failed);
-    }
-    Ok(x.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-/// Calls so often, and counts the calls that were not as they should.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "the loop belongs to the row, so that the call in it is a direct one"
-)]
-pub(crate) fn repeat(n: u64, mut is_right: impl FnMut(u64) -> bool) -> u64 {
-    (0..n).map(|x| u64::from(!is_right(black_box(x)))).sum()
 }
 
 /// Polls a future that never waits.
