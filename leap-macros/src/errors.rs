@@ -58,8 +58,20 @@ impl Display for List<'_> {
     }
 }
 
-/// The word that was probably meant: at most a third of its letters differ.
+/// What other crates call what we call otherwise.
+const SYNONYMS: [(&str, &str); 3] =
+    [("name", "resource"), ("limit", "qps"), ("concurrency", "max_concurrency")];
+
+/// The word that was probably meant: a synonym, one that goes on where the written one ends, else the nearest with at
+/// most a third of its letters different.
 pub(crate) fn closest<'a>(word: &str, accepted: &[&'a str]) -> Option<&'a str> {
+    if let Some((_, ours)) = SYNONYMS.iter().find(|(other, ours)| *other == word && accepted.contains(ours)) {
+        return accepted.iter().find(|candidate| *candidate == ours).copied();
+    }
+    let longer = accepted.iter().filter(|candidate| candidate.starts_with(&format!("{word}_")));
+    if let Some(candidate) = longer.min_by_key(|candidate| candidate.len()) {
+        return Some(candidate);
+    }
     let near = accepted.iter().map(|candidate| (distance(word, candidate), *candidate));
     near.filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3)).min().map(|(_, word)| word)
 }
@@ -89,13 +101,16 @@ mod tests {
 
     #[test]
     fn a_misspelt_word_finds_the_one_that_was_meant() {
-        let accepted = ["qps", "rate", "max_concurrency", "slow_ratio", "error_ratio"];
+        let accepted =
+            ["resource", "qps", "rate", "max_concurrency", "slow_rt_ms", "slow_ratio", "error_ratio"];
         for (written, meant) in [
             ("qsp", Some("qps")),
             ("qp", Some("qps")),
             ("maxconcurrency", Some("max_concurrency")),
             ("max_concurency", Some("max_concurrency")),
             ("error_rate", Some("error_ratio")),
+            ("slow_rt", Some("slow_rt_ms")),
+            ("name", Some("resource")),
             ("colour", None),
             ("x", None),
         ] {

@@ -428,7 +428,15 @@ fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
         quote_spanned! {ours()=> let _ = &#this;}
     });
     let params = params.iter().map(|Param { attrs, name, pat }| match pat {
-        Pat::Ident(plain) if plain.ident == *name => quote_spanned! {ours()=> #(#attrs)* let #pat = #name;},
+        Pat::Ident(plain) if plain.ident == *name => {
+            // A name that says that it is not used is used here, by us.
+            let lints = name.to_string().starts_with('_').then(|| {
+                quote_spanned! {ours()=>
+                    #[allow(clippy::no_effect_underscore_binding, clippy::used_underscore_binding)]
+                }
+            });
+            quote_spanned! {ours()=> #lints #(#attrs)* let #pat = #name;}
+        }
         Pat::Wild(_) => quote_spanned! {ours()=> #(#attrs)* let #name = #name;},
         _ => {
             let mutability = has_ref_mut(pat.to_token_stream()).then(|| quote_spanned! {ours()=> mut});

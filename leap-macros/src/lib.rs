@@ -69,11 +69,14 @@ use proc_macro2::TokenStream;
 /// | `slow_rt_ms` | whole number | ms | opens when more than `slow_ratio` of the calls take longer than this |
 /// | `error_ratio` | 0 to 1 | | opens when more than this share of the calls end with an exception |
 /// | `error_count` | whole number | calls | opens when more than so many calls end with an exception |
-/// | `slow_ratio` | 0 to 1 | 1.0, which opens when reached | |
+/// | `slow_ratio` | 0 to 1 | 1.0: all calls were slow | the share of slow calls that is borne; most services want less, e.g. 0.5 |
 /// | `min_calls` | whole number from 1 | 5 | calls that a window needs before it means anything |
-/// | `window_ms` | whole number from 1 | 1 000 ms | the window that calls are judged in |
+/// | `window_ms` | whole number from 1 | 1 000 ms | the windows that calls are judged in, one after another as in Sentinel: calls on both sides of a boundary are not judged together |
 /// | `open_ms` | whole number from 1 | 5 000 ms | how long calls are blocked before probes are let through |
 /// | `probes` | 1 to 1 023 | 1 | probes that must succeed to close the breaker |
+///
+/// Functions that are guarded under one resource share its limits and its statistics, and their attributes' rules add up.
+/// A rule that is loaded while the service runs replaces all rules of its kind that attributes gave the resource.
 ///
 /// # How a call ends
 ///
@@ -113,6 +116,12 @@ use proc_macro2::TokenStream;
 /// ```
 ///
 /// All that an async function does is in the future that it returns: it enters when that is first polled.
+///
+/// # What it does not do yet
+///
+/// A function that is not async and returns a future is refused where the type says so; behind a type alias only the
+/// making of the future would be guarded. The body becomes a closure, so `#[track_caller]` no longer tells it its
+/// caller's place.
 #[proc_macro_attribute]
 pub fn guarded(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     guard(args.into(), item.into()).into()

@@ -3,9 +3,10 @@
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
 use syn::{
-    AttrStyle, Attribute, Error, Expr, ExprPath, FnArg, Pat, Path, Result, Signature, Token, Visibility,
-    token,
+    AttrStyle, Attribute, Error, Expr, ExprPath, FnArg, GenericArgument, Pat, Path, PathArguments, Result,
+    ReturnType, Signature, Token, Type, TypeParamBound, Visibility, token,
 };
 
 use crate::args::{Args, Given, Rate, Value, Word};
@@ -89,6 +90,13 @@ impl Guarded {
         let mut errors = Errors::default();
         if let Some(token) = &function.sig.constness {
             errors.at(token, "a `const fn` cannot be guarded: a guard reads the clock when it is called");
+        }
+        if let Some(future) = returned_future(&function.sig) {
+            errors.at(
+                future,
+                "a function that returns a future cannot be guarded yet: only the making of the future would be \
+                 guarded, not its running; guard an `async fn`, and call that here",
+            );
         }
         everything_has_its_rule(&args, &mut errors);
         if args.fallback.is_some() {
@@ -361,4 +369,46 @@ fn refuse_other_items(input: ParseStream) -> Result<()> {
         return Ok(());
     };
     Err(input.error(format!("`#[guarded]` goes on a function or method with a body, not on {found}")))
+}
+
+/// The return type, if it says that what runs is a future or stream that the function only makes: `impl Future`,
+/// `Pin<Box<dyn Future>>`, `BoxFuture`. What a type alias hides is not seen.
+fn returned_future(sig: &Signature) -> Option<&Type> {
+    match &sig.output {
+        ReturnType::Type(_, ty) if sig.asyncness.is_none() && is_future(ty) => Some(ty),
+        _ => None,
+    }
+}
+
+fn is_future(ty: &Type) -> bool {
+    let any_bound = |bounds: &Punctuated<TypeParamBound, Token![+]>| {
+        bounds.iter().any(|bound| match bound {
+            TypeParamBound::Trait(bound) => names(&bound.path, &["Future", "IntoFuture", "Stream"]),
+            _ => false,
+        })
+    };
+    match ty {
+        Type::ImplTrait(ty) => any_bound(&ty.bounds),
+        Type::TraitObject(ty) => any_bound(&ty.bounds),
+        Type::Paren(ty) => is_future(&ty.elem),
+        Type::Path(ty)
+            if names(&ty.path, &["BoxFuture", "LocalBoxFuture", "BoxStream", "LocalBoxStream"]) =>
+        {
+            true
+        }
+        Type::Path(ty) if names(&ty.path, &["Pin", "Box"]) => {
+            match ty.path.segments.last().map(|last| &last.arguments) {
+                Some(PathArguments::AngleBracketed(list)) => list
+                    .args
+                    .iter()
+                    .any(|arg| matches!(arg, GenericArgument::Type(inner) if is_future(inner))),
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+fn names(path: &Path, known: &[&str]) -> bool {
+    path.segments.last().is_some_and(|last| known.iter().any(|name| last.ident == name))
 }

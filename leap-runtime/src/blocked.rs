@@ -15,6 +15,12 @@ pub(crate) enum Name {
     Shared(Arc<str>),
 }
 
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
 impl Name {
     pub(crate) fn as_str(&self) -> &str {
         match self {
@@ -121,7 +127,7 @@ pub(crate) enum By<'a> {
 ///
 /// The fields are plain words in the order in which they are written: it is made for every blocked call, and copied into
 /// the caller's own error.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 #[must_use = "a blocked call should be answered"]
 pub struct Blocked {
     resource: Name,
@@ -257,7 +263,7 @@ impl fmt::Display for Blocked {
             Seen::Probing => f.write_str("its circuit breaker is half-open and all probes are out"),
         }?;
         match self.retry_after() {
-            Some(time) => write!(f, "; retry after {time:?}"),
+            Some(time) => write!(f, "; retry after {:?}", readable(time)),
             None => Ok(()),
         }
     }
@@ -278,6 +284,15 @@ impl fmt::Debug for Blocked {
 }
 
 impl Error for Blocked {}
+
+/// A time to wait, for people: in whole milliseconds where it has any, rounded up so that it is not too short.
+pub(crate) fn readable(time: Duration) -> Duration {
+    let millis = time.as_nanos().div_ceil(1_000_000);
+    match u64::try_from(millis) {
+        Ok(millis) if millis > 1 => Duration::from_millis(millis),
+        _ => time,
+    }
+}
 
 /// A return type that can say that a call was blocked.
 ///
@@ -300,7 +315,7 @@ impl Error for Blocked {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say that a call was blocked",
     label = "a blocked call has to return something of this type",
-    note = "return a `Result<_, E>` where `E: From<Blocked>`: add `impl From<leap_runtime::Blocked> for E`",
+    note = "return a `Result<_, E>` with an error type of yours, and add `impl From<leap_runtime::Blocked> for E`",
     note = "or name a function to call instead: `#[guarded(.., fallback = path)]`",
     note = "or implement `leap_runtime::FromBlocked` for the return type"
 )]

@@ -24,16 +24,12 @@ pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
     let resource: &Resource = &handle;
     let (node, environment) = (resource.node(), resource.environment());
     let now = environment.now();
-    node.turn(now);
+    resource.turn(now);
     let plan = resource.plan();
     let mut held = Held::default();
     let tell = |rule, moved| tell_transition(resource, rule, moved, now);
     match &plan.admit(&mut held, node.passed(), now, permits, || environment.now(), tell) {
         Ok(after) => node.enter(*after, permits, now),
-        Err(_) if plan.windows().is_worn_out(now) => {
-            resource.renew(now);
-            return enter_again(handle, permits);
-        }
         Err(refusal) => return turn_away(&handle, permits, refusal, now),
     }
     let plan = plan.wants_the_end().then_some(plan);
@@ -55,11 +51,6 @@ pub(crate) fn enter_by_name(handle: Handle, permits: u32) -> Result<Entry, Block
     let mut entry = enter(handle, permits)?;
     entry.was_panicking = panicking();
     Ok(entry)
-}
-
-#[cold]
-fn enter_again(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
-    enter(handle, permits)
 }
 
 /// Counts a block and tells of it.
@@ -255,7 +246,7 @@ impl Drop for Entry {
         let node = resource.node();
         let now = resource.environment().now();
         let rt_ns = now.since_ns(self.entered);
-        node.turn(now);
+        resource.turn(now);
         node.complete(outcome, self.permits(), rt_ns, now);
         if let Some(plan) = &self.plan {
             let completed = match outcome {

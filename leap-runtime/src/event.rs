@@ -1,6 +1,7 @@
 //! What observers are told: blocks, transitions of breakers, rule loads, and panics that were contained.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::blocked::Blocked;
 use crate::clock::Timestamp;
@@ -27,7 +28,7 @@ pub enum Outcome {
 /// # Examples
 ///
 /// ```
-/// use std::sync::Mutex;
+/// use std::sync::{Arc, Mutex};
 /// use leap_runtime::{Observer, Registry, Transition};
 ///
 /// #[derive(Default)]
@@ -39,8 +40,11 @@ pub enum Outcome {
 ///     }
 /// }
 ///
-/// let registry = Registry::builder().observer(Log::default()).build();
-/// # drop(registry);
+/// let log = Arc::new(Log::default());
+/// let registry = Registry::builder().observer(Arc::clone(&log)).build();
+/// registry.enter("orders.create")?.run(|| Ok::<_, ()>(())).unwrap();
+/// assert!(log.0.lock().unwrap().is_empty());
+/// # Ok::<(), leap_runtime::Blocked>(())
 /// ```
 pub trait Observer: Send + Sync + 'static {
     /// A call was blocked.
@@ -61,6 +65,24 @@ pub trait Observer: Send + Sync + 'static {
     /// A panic in code that leap calls (a predicate, another observer) was contained.
     fn on_panic(&self, panic: &ContainedPanic<'_>) {
         let _ = panic;
+    }
+}
+
+impl<T: Observer + ?Sized> Observer for Arc<T> {
+    fn on_block(&self, blocked: &Blocked) {
+        (**self).on_block(blocked);
+    }
+
+    fn on_transition(&self, transition: &Transition<'_>) {
+        (**self).on_transition(transition);
+    }
+
+    fn on_load(&self, report: &LoadReport) {
+        (**self).on_load(report);
+    }
+
+    fn on_panic(&self, panic: &ContainedPanic<'_>) {
+        (**self).on_panic(panic);
     }
 }
 
@@ -174,7 +196,7 @@ impl LoadReport {
 impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { added, changed, kept, removed, notes } = self;
-        write!(f, "{added} rules added, {changed} changed, {kept} kept, {removed} removed")?;
+        write!(f, "rules: {added} added, {changed} changed, {kept} kept, {removed} removed")?;
         notes.iter().try_for_each(|note| write!(f, "\n  {note}"))
     }
 }

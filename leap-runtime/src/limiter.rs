@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::blocked::Refusal;
+use crate::blocked::{Refusal, readable};
 use crate::check::flow::windows::Windows;
 use crate::clock::{Clock, SystemClock};
 use crate::rule::{FlowRule, RuleId, RuleKind};
@@ -97,8 +97,10 @@ impl fmt::Display for Refused {
             Some(time) => {
                 write!(
                     f,
-                    "the limit of {} per {:?} is reached; retry after {time:?}",
-                    self.limit, self.interval
+                    "the limit of {} per {:?} is reached; retry after {:?}",
+                    self.limit,
+                    self.interval,
+                    readable(time)
                 )
             }
             None => write!(

@@ -159,10 +159,16 @@ impl Node {
         &self.entry.0.passed
     }
 
+    /// Whether [`turn`](Self::turn) would do anything.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.second.is_due(now)
+    }
+
     /// Brings the statistics up to `now`: to be called before anything is counted at that moment.
     #[inline]
     pub(crate) fn turn(&self, now: Timestamp) {
-        if self.second.is_due(now) {
+        if self.is_due(now) {
             self.turn_rings(now);
         }
     }

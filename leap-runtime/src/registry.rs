@@ -133,6 +133,7 @@ impl Registry {
         let Some(resource) = self.find(resource) else { return Ok(()) };
         let (environment, n) = (resource.environment(), n.max(1));
         let now = environment.now();
+        resource.turn(now);
         resource.plan().peek(resource.node().passed(), now, n, || environment.now()).map_err(|refusal| {
             Blocked::new(Handle::Shared(Arc::clone(&resource)).to_name(), n, &refusal, now)
         })

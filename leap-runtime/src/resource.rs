@@ -109,12 +109,23 @@ impl Resource {
         }
     }
 
-    /// Makes the plan anew from the same rules, if `now` still finds its log too old to count on.
+    /// Brings the statistics up to `now`: to be called before anything is counted at that moment.
+    #[inline]
+    pub(crate) fn turn(&self, now: Timestamp) {
+        if self.node.is_due(now) {
+            self.turn_now(now);
+        }
+    }
+
+    /// Once per bucket, so this is also where a log is replaced that will not be able to tell the time for long.
     #[cold]
-    pub(crate) fn renew(&self, now: Timestamp) {
-        let sources = self.lock();
+    fn turn_now(&self, now: Timestamp) {
+        self.node.turn(now);
         if self.plan.load().windows().is_worn_out(now) {
-            self.rebuild(&sources);
+            let sources = self.lock();
+            if self.plan.load().windows().is_worn_out(now) {
+                self.rebuild(&sources);
+            }
         }
     }
 

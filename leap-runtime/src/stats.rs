@@ -68,14 +68,19 @@ pub struct ResourceStats {
 
 impl ResourceStats {
     fn of(resource: &Resource) -> Self {
-        let (node, plan, environment) = (resource.node(), resource.plan(), resource.environment());
+        let (node, environment) = (resource.node(), resource.environment());
         let now = environment.now();
+        resource.turn(now);
+        let plan = resource.plan();
+        let minute = Traffic::of(&node.minute_counts(now), Extremes::Kept);
         Self {
             resource: resource.name().to_string(),
             at: environment.wall(),
             second: Traffic::of(&node.second(now), Extremes::Kept),
-            minute: Traffic::of(&node.minute_counts(now), Extremes::Kept),
-            percentiles: node.quantiles(now, [0.5, 0.9, 0.99, 0.999]).map(Percentiles),
+            minute,
+            percentiles: node
+                .quantiles(now, [0.5, 0.9, 0.99, 0.999])
+                .map(|found| Percentiles::within(found, &minute)),
             totals: Traffic::of(&node.totals(), Extremes::NotKept),
             in_flight: plan.isolation().map_or_else(
                 || node.in_flight(),
@@ -261,22 +266,28 @@ impl Traffic {
 pub struct Percentiles([Duration; 4]);
 
 impl Percentiles {
-    /// Half of the calls took at most this.
+    /// A histogram's values are the middles of its buckets: none is shown outside of what was really seen.
+    fn within(found: [Duration; 4], minute: &Traffic) -> Self {
+        let (min, max) = (minute.rt_min.unwrap_or(Duration::ZERO), minute.rt_max.unwrap_or(Duration::MAX));
+        Self(found.map(|time| time.max(min).min(max)))
+    }
+
+    /// Half of the calls took about this or less.
     pub fn p50(&self) -> Duration {
         self.0[0]
     }
 
-    /// Nine of ten calls took at most this.
+    /// Nine of ten calls took about this or less.
     pub fn p90(&self) -> Duration {
         self.0[1]
     }
 
-    /// 99 of 100 calls took at most this.
+    /// 99 of 100 calls took about this or less.
     pub fn p99(&self) -> Duration {
         self.0[2]
     }
 
-    /// 999 of 1 000 calls took at most this.
+    /// 999 of 1 000 calls took about this or less.
     pub fn p99_9(&self) -> Duration {
         self.0[3]
     }
@@ -344,10 +355,14 @@ impl BreakerStats {
 impl fmt::Display for ResourceStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spans = [&self.second, &self.minute, &self.totals];
-        writeln!(f, "{:<22}{:>12}{:>12}{:>14}", self.resource, "last second", "last minute", "since start")?;
+        writeln!(
+            f,
+            "{:<22} {:>11} {:>11} {:>13}",
+            self.resource, "last second", "last minute", "since start"
+        )?;
         let mut row = |name: &str, figure: &dyn Fn(&Traffic) -> String| {
             let [second, minute, totals] = spans.map(figure);
-            writeln!(f, "  {name:<20}{second:>12}{minute:>12}{totals:>14}")
+            writeln!(f, "  {name:<20} {second:>11} {minute:>11} {totals:>13}")
         };
         row("passed", &|span| span.passed.to_string())?;
         row("blocked", &|span| span.blocked().to_string())?;
@@ -401,7 +416,8 @@ impl fmt::Display for BreakerStats {
     }
 }
 
-/// The last second of all resources. [`Display`](fmt::Display) prints a line each, aligned.
+/// The last second of all resources, and the last minute's 99th percentile. [`Display`](fmt::Display) prints a line
+/// each, aligned.
 #[derive(Clone, Debug)]
 pub struct StatsTable(Vec<ResourceStats>);
 
@@ -411,7 +427,7 @@ impl fmt::Display for StatsTable {
         write!(
             f,
             "{:<width$} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9}  breakers",
-            "resource", "passed", "blocked", "success", "except.", "rt avg", "rt p99", "in flight"
+            "resource", "passed", "blocked", "success", "except.", "rt avg", "p99 (1m)", "in flight"
         )?;
         for stats in &self.0 {
             let second = &stats.second;

@@ -455,6 +455,22 @@ fn a_window_that_holds_more_than_it_can_count_is_full_until_all_of_it_has_left()
 }
 
 #[test]
+fn an_exact_window_is_exact_before_and_after_its_log_has_run_out_of_time() {
+    let year = 366 * 24 * 60 * 60 * 1_000;
+    for idle in [8, 9, 10, 30] {
+        let (registry, clock) =
+            registry_with(RuleSet::new().flow(R, with_precision(1.0, Precision::Exact, 10)));
+        assert_eq!(passes(&registry, R, 2), 1);
+        clock.set(at(idle * year));
+        assert_eq!(passes(&registry, R, 2), 1, "{idle} years");
+        clock.set(at(idle * year + 999));
+        assert_eq!(passes(&registry, R, 1), 0, "{idle} years");
+        clock.set(at(idle * year + 1_000));
+        assert_eq!(passes(&registry, R, 1), 1, "{idle} years");
+    }
+}
+
+#[test]
 fn an_exact_window_takes_any_charge_and_is_full_for_an_interval() {
     let most = (1 << 31) - 1;
     let (registry, clock) = registry_with(RuleSet::new().flow(R, with_precision(10.0, Precision::Exact, 10)));

@@ -37,7 +37,7 @@ fn each_event_is_told_once_and_in_its_order() {
     assert_eq!(
         recorder.take(),
         [
-            "load: 2 rules added, 0 changed, 0 kept, 0 removed",
+            "load: rules: 2 added, 0 changed, 0 kept, 0 removed",
             "block orders.create by loaded/flow/0",
             "loaded/error_count/0 closed -> open",
             "block orders.create by loaded/error_count/0",
@@ -124,7 +124,7 @@ fn a_panic_in_an_observer_changes_no_verdict_and_is_told_to_the_others() {
         recorder.take(),
         [
             "panic in observer (None): a payload that is not text",
-            "load: 2 rules added, 0 changed, 0 kept, 0 removed",
+            "load: rules: 2 added, 0 changed, 0 kept, 0 removed",
             "panic in observer (None): at a block",
             "block orders.create by loaded/flow/0",
             "panic in observer (None): 1 transition",

@@ -42,7 +42,7 @@ fn a_report_reads_as_a_line_and_one_for_each_note() {
     let report = registry.load(RuleSet::new().flow("a", qps(1.0)).flow("b", qps(3e9))).unwrap();
     assert_eq!(
         report.to_string(),
-        "2 rules added, 0 changed, 0 kept, 0 removed\n  \
+        "rules: 2 added, 0 changed, 0 kept, 0 removed\n  \
          `b`: flow: 3000000000 per 1s, strict in 100 buckets: a limit above 2147483647 per window is no limit"
     );
 }
@@ -302,8 +302,8 @@ fn an_observer_hears_of_every_load() {
     assert_eq!(
         recorder.take(),
         [
-            "load: 1 rules added, 0 changed, 0 kept, 0 removed",
-            "load: 0 rules added, 0 changed, 0 kept, 1 removed"
+            "load: rules: 1 added, 0 changed, 0 kept, 0 removed",
+            "load: rules: 0 added, 0 changed, 0 kept, 1 removed"
         ]
     );
 }

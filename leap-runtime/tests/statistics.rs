@@ -388,8 +388,8 @@ fn the_table_of_a_registry_has_a_line_for_each_resource() {
     assert_eq!(
         registry.table().to_string(),
         "\
-resource                        passed  blocked  success  except.    rt avg    rt p99 in flight  breakers
-a.resource.with.a.longer.name       12        0       12        0     0.0ns    64.0ns         0  -
+resource                        passed  blocked  success  except.    rt avg  p99 (1m) in flight  breakers
+a.resource.with.a.longer.name       12        0       12        0     0.0ns     0.0ns         0  -
 idle                                 0        0        0        0         -         -         0  -
 orders.create                        3        0        3        0     0.0ns    35.5ms         1  closed"
     );

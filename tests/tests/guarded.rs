@@ -252,7 +252,7 @@ fn each_argument_becomes_its_rule() {
             "flow: 5000 per 60s, strict in 100 buckets",
             "flow: 7 per 2s, as Sentinel in 2 buckets",
             "isolation: at most 32 in flight",
-            "slow_ratio: over 1 slower than 200ms of at least 10 calls in 2s, open 4s, 2 probes",
+            "slow_ratio: all slower than 200ms of at least 10 calls in 2s, open 4s, 2 probes",
             "error_ratio: over 0.5 of at least 10 calls in 2s, open 4s, 2 probes",
             "error_count: over 3 of at least 10 calls in 2s, open 4s, 2 probes",
         ]

@@ -111,7 +111,7 @@ fn each_load_and_each_transition_is_an_event() {
     assert_eq!(
         lines,
         [
-            "INFO leap: 1 rules added, 0 changed, 0 kept, 0 removed; added=1 changed=0 kept=0 removed=0",
+            "INFO leap: rules: 1 added, 0 changed, 0 kept, 0 removed; added=1 changed=0 kept=0 removed=0",
             "WARN leap: breaker opened; from=closed resource=a rule=loaded/error_count/0 to=open",
             "INFO leap: breaker is half-open; from=open resource=a rule=loaded/error_count/0 to=half-open",
             "INFO leap: breaker is closed; from=half-open resource=a rule=loaded/error_count/0 to=closed",

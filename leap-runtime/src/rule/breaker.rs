@@ -229,9 +229,13 @@ impl BreakerRule {
 impl fmt::Display for BreakerRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.strategy {
+            Strategy::SlowRatio { slow_rt, ratio: 1.0 } => {
+                write!(f, "slow_ratio: all slower than {slow_rt:?}")?;
+            }
             Strategy::SlowRatio { slow_rt, ratio } => {
                 write!(f, "slow_ratio: over {ratio} slower than {slow_rt:?}")?;
             }
+            Strategy::ErrorRatio { ratio: 1.0 } => f.write_str("error_ratio: all")?,
             Strategy::ErrorRatio { ratio } => write!(f, "error_ratio: over {ratio}")?,
             Strategy::ErrorCount { count } => write!(f, "error_count: over {count}")?,
         }

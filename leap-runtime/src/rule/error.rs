@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::flow::is_time;
+
 /// Why a rule cannot be held.
 ///
 /// # Examples
@@ -79,13 +81,17 @@ impl fmt::Display for RuleError {
                 write!(f, "a limit of {limit} is not a number of permits: it must be 0 or more, and finite")
             }
             Self::FractionalLimit { limit, interval } => {
-                let whole = interval.div_f64(limit);
-                write!(
-                    f,
-                    "a limit of {limit} per {interval:?} would never let a call through; \
-                     say 1 per {whole:?} instead: `rate(limit = 1, per_ms = {})`",
-                    whole.as_millis()
-                )
+                write!(f, "a limit of {limit} per {interval:?} would never let a call through; ")?;
+                match Duration::try_from_secs_f64(interval.as_secs_f64() / limit) {
+                    Ok(whole) if is_time(whole) => {
+                        write!(
+                            f,
+                            "say 1 per {whole:?} instead: `rate(limit = 1, per_ms = {})`",
+                            whole.as_millis()
+                        )
+                    }
+                    _ => f.write_str("the least is 1 per 366 days"),
+                }
             }
             Self::Interval(interval) => {
                 write!(

@@ -125,14 +125,17 @@ impl FlowRule {
         self.checked()
     }
 
-    /// Sets how many buckets the interval is counted in (100). `Exact` counts without buckets.
+    /// Sets how many buckets the interval, which is set before, is counted in (100). `Exact` counts without buckets.
     ///
     /// # Errors
     ///
     /// A number that does not divide the interval into equal parts of at least 1 µs.
     pub const fn with_buckets(mut self, n_buckets: u32) -> Result<Self, RuleError> {
         self.n_buckets = n_buckets;
-        self.checked()
+        match check_buckets(self.interval, n_buckets) {
+            Ok(()) => self.checked(),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sets whether the rule decides.
@@ -258,6 +261,21 @@ mod tests {
         assert_eq!(rule(2.9).unwrap().permits(), Some(2));
         assert_eq!(rule(2_147_483_647.0).unwrap().permits(), Some(2_147_483_647));
         assert_eq!(rule(2_147_483_648.0).unwrap().permits(), None);
+    }
+
+    #[test]
+    fn a_limit_too_small_for_any_interval_is_told_without_a_proposal() {
+        for limit in [1e-20, f64::MIN_POSITIVE, 1e-9] {
+            let text = rule(limit).unwrap_err().to_string();
+            assert!(text.ends_with("the least is 1 per 366 days"), "{text}");
+        }
+    }
+
+    #[test]
+    fn buckets_are_checked_when_they_are_given_whatever_the_precision() {
+        assert!(rule(10.0).unwrap().with_buckets(0).is_err());
+        assert!(rule(10.0).unwrap().with_buckets(10_001).is_err());
+        assert!(rule(10.0).unwrap().per(Duration::from_micros(10)).is_ok(), "exact needs no buckets");
     }
 
     #[test]

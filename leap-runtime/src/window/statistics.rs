@@ -19,7 +19,7 @@ use crate::{
 /// is lost, because the totals themselves are elsewhere and never reset.
 ///
 /// ```text
-///               63       17 16     1   0
+///               63       15 14     1   0
 ///  turn        | head      | index   | turning |   head: the newest open tick; index: its slot
 ///  next_ns     | when the bucket after it opens |
 ///  slot index  | S: the totals when its tick opened, and whatever else is kept per bucket
@@ -38,7 +38,7 @@ pub(crate) struct Snapshots<S> {
 }
 
 const TURNING: u64 = 1;
-const INDEX_BITS: u32 = 16;
+const INDEX_BITS: u32 = 14;
 const HEAD_SHIFT: u32 = INDEX_BITS + 1;
 
 impl<S> Snapshots<S> {
@@ -251,9 +251,8 @@ fn head_of(turn: u64) -> u64 {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the index has 16 bits")]
 fn index_of(turn: u64) -> usize {
-    usize::from((turn >> 1) as u16)
+    (turn >> 1) as usize & ((1 << INDEX_BITS) - 1)
 }
 
 #[cfg(test)]

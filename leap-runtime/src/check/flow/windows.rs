@@ -156,7 +156,6 @@ impl Windows {
     }
 
     /// Whether these windows have to be built anew because their log is too old to count on.
-    #[cold]
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
         self.log.as_ref().is_some_and(|log| log.is_worn_out(now))
     }

@@ -37,6 +37,19 @@ const LIMIT: u8 = 1;
 #[guarded]
 type Alias = u8;
 
+#[guarded(fallback = later)]
+fn boxed(x: u8) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>> {
+    Box::pin(async move { x })
+}
+fn later(x: u8, _: Blocked) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>> {
+    boxed(x)
+}
+
+#[guarded]
+fn opaque() -> impl Future<Output = Result<u8, Blocked>> {
+    async { Ok(1) }
+}
+
 fn main() {
     constant().unwrap();
     Shop.open();
