@@ -70,8 +70,9 @@ fn tell_block(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timesta
 }
 
 #[cold]
-fn tell_transition(resource: &Resource, rule: RuleId, (from, to): Moved, at: Timestamp) {
-    let transition = Transition { resource: resource.name(), rule, from, to, at };
+fn tell_transition(resource: &Resource, rule: RuleId, moved: Moved, at: Timestamp) {
+    let Moved { from, to, sequence } = moved;
+    let transition = Transition { resource: resource.name(), rule, from, to, at, sequence };
     resource.environment().tell(|observer| observer.on_transition(&transition));
 }
 

@@ -94,6 +94,7 @@ pub struct Transition<'a> {
     pub(crate) from: BreakerState,
     pub(crate) to: BreakerState,
     pub(crate) at: Timestamp,
+    pub(crate) sequence: u64,
 }
 
 impl Transition<'_> {
@@ -120,6 +121,14 @@ impl Transition<'_> {
     /// When, by the registry's clock.
     pub fn at(&self) -> Timestamp {
         self.at
+    }
+
+    /// Its place among the transitions of this breaker: larger than that of every one before.
+    ///
+    /// No lock is held while observers are told, so transitions that follow closely on one another may be told by
+    /// their threads in another order.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
     }
 }
 

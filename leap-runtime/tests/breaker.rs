@@ -3,14 +3,14 @@
 
 mod common;
 
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use common::{R, Recorder, at, call, call_for, ms, passes, qps, registry, registry_with};
 use leap_runtime::BreakerState::{Closed, HalfOpen, Open};
 use leap_runtime::{
     Blocked, BreakerRule, BreakerState, BreakerStats, Cause, Entry, IsolationRule, ManualClock, Mode,
-    Outcome, Registry, RuleSet, Timestamp, guarded,
+    Observer, Outcome, Registry, RuleSet, Timestamp, Transition, guarded,
 };
 
 /// Trips on the second exception, opens for 1 s.
@@ -652,4 +652,40 @@ fn an_open_time_at_the_end_of_all_time_does_not_overflow() {
     clock.set(Timestamp::from_nanos(u64::MAX - 5));
     trip(&registry);
     assert_eq!(passes(&registry, R, 3), 0);
+}
+
+#[test]
+fn transitions_in_the_order_of_their_sequence_are_a_path_however_threads_tell_them() {
+    // C17
+    #[derive(Default)]
+    struct Path(Mutex<Vec<(u64, BreakerState, BreakerState)>>);
+    impl Observer for Path {
+        fn on_transition(&self, transition: &Transition<'_>) {
+            self.0.lock().unwrap().push((transition.sequence(), transition.from(), transition.to()));
+        }
+    }
+    let path = Arc::new(Path::default());
+    let clock = ManualClock::new();
+    let registry = Registry::builder().clock(clock.clone()).observer(path.clone()).build();
+    let rule = BreakerRule::error_ratio(0.2).unwrap().with_min_calls(2).unwrap().open_for(ms(1)).unwrap();
+    registry.load(RuleSet::new().breaker(R, rule)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u32 {
+            let (registry, clock) = (&registry, &clock);
+            scope.spawn(move || {
+                for call in 0..500_u32 {
+                    clock.advance(Duration::from_micros(200));
+                    if let Ok(entry) = registry.enter(R) {
+                        let is_bad = (call * 7 + thread) % 3 == 0;
+                        entry.end(if is_bad { Outcome::Exception } else { Outcome::Success });
+                    }
+                }
+            });
+        }
+    });
+    let mut path = path.0.lock().unwrap().clone();
+    path.sort_unstable_by_key(|(sequence, ..)| *sequence);
+    assert!(path.len() > 10, "{path:?}");
+    assert_eq!(path[0].1, Closed);
+    assert!(path.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].2 == pair[1].1), "{path:?}");
 }

@@ -49,7 +49,8 @@ pub enum Precision {
     /// No span of one interval, wherever it starts, holds more than the limit; and a call is refused only when there
     /// is no room. Remembers when each of the last permits passed: 8 bytes per permit, up to 2²⁰ permits.
     Exact,
-    /// Never more than the limit; a call may be refused when more than `limit − n` permits passed within the last
+    /// Never more than the limit, by the latest clock reading that the resource had seen when a call was let through; a
+    /// call may be refused when more than `limit − n` permits passed within the last
     /// interval plus one bucket. Costs the same for any limit.
     Strict,
     /// What Sentinel counts: the running bucket and those before it, up to one interval. With 2 buckets up to twice

@@ -19,8 +19,14 @@ use crate::sync::{AtomicU64, Ordering};
 
 pub(crate) use self::trip::Sample;
 
-/// A change of a breaker's state: from, to.
-pub(crate) type Moved = (BreakerState, BreakerState);
+/// A change of a breaker's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) from: BreakerState,
+    pub(crate) to: BreakerState,
+    /// Larger than that of every change of this breaker before.
+    pub(crate) sequence: u64,
+}
 
 /// One breaker rule at work.
 #[derive(Debug)]
@@ -208,7 +214,7 @@ impl Breaker {
 }
 
 fn moved(from: State, to: State) -> Option<Moved> {
-    (from.phase != to.phase).then_some((from.phase, to.phase))
+    (from.phase != to.phase).then_some(Moved { from: from.phase, to: to.phase, sequence: to.generation })
 }
 
 #[cfg(all(test, leap_loom))]

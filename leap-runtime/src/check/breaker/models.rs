@@ -24,7 +24,7 @@ const fn at(ms: u64) -> Timestamp {
 #[derive(Clone)]
 struct World {
     breaker: StdArc<Breaker>,
-    log: StdArc<StdMutex<Vec<Moved>>>,
+    log: StdArc<StdMutex<Vec<(BreakerState, BreakerState)>>>,
 }
 
 impl World {
@@ -58,13 +58,13 @@ impl World {
     /// The generation of the call, if it is let through.
     fn enter(&self, ms: u64) -> Option<u64> {
         let (generation, moved) = self.breaker.enter(at(ms)).ok()?;
-        self.log.lock().unwrap().extend(moved);
+        self.log.lock().unwrap().extend(moved.map(|moved| (moved.from, moved.to)));
         Some(generation)
     }
 
     fn end(&self, generation: u64, exception: bool, ms: u64) {
         let moved = self.breaker.end(generation, 0, exception, at(ms));
-        self.log.lock().unwrap().extend(moved);
+        self.log.lock().unwrap().extend(moved.map(|moved| (moved.from, moved.to)));
     }
 
     fn state(&self) -> State {
