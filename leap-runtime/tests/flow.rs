@@ -455,6 +455,27 @@ fn a_window_that_holds_more_than_it_can_count_is_full_until_all_of_it_has_left()
 }
 
 #[test]
+fn what_passed_is_carried_through_any_chain_of_precisions_and_limits() {
+    let rule = |limit, precision| RuleSet::new().flow(R, with_precision(limit, precision, 10));
+    let (registry, clock) = registry_with(rule(5.0, Precision::Exact));
+    assert_eq!(passes(&registry, R, 9), 5);
+    for (limit, precision) in [
+        (5.0, Precision::Strict),
+        (4.0, Precision::Exact),
+        (5.0, Precision::Strict),
+        (2.0, Precision::Exact),
+        (5.0, Precision::Sentinel),
+        (5.0, Precision::Exact),
+    ] {
+        registry.load(rule(limit, precision)).unwrap();
+        assert_eq!(passes(&registry, R, 1), 0, "{limit} {precision:?}");
+    }
+    // They count as passing when they were carried, a microsecond after they did.
+    clock.set(at(1_001));
+    assert_eq!(passes(&registry, R, 9), 5);
+}
+
+#[test]
 fn an_exact_window_is_exact_before_and_after_its_log_has_run_out_of_time() {
     let year = 366 * 24 * 60 * 60 * 1_000;
     for idle in [8, 9, 10, 30] {

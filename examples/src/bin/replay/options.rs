@@ -62,7 +62,7 @@ impl Command {
                     options.max_concurrency = Some(number(&mut parser, "--max-concurrency")?);
                 }
                 Long("slow-rt-ms") => options.slow_rt_ms = Some(number(&mut parser, "--slow-rt-ms")?),
-                Long("rows") => options.rows = Some(number(&mut parser, "--rows")?),
+                Long("rows") => options.rows = Some(rows(&mut parser)?),
                 Long("seed") => options.seed = Some(number(&mut parser, "--seed")?),
                 Long("json") => options.json = true,
                 Short('h') | Long("help") => return Ok(Self::Help),
@@ -101,6 +101,14 @@ impl Options {
             rules = rules.breaker(resource, BreakerRule::slow_ratio(Duration::from_millis(slow_rt_ms), 1.0)?);
         }
         Ok(rules)
+    }
+}
+
+/// How many calls to make up: more would not fit into the memory of a small machine.
+fn rows(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
+    match number(parser, "--rows")? {
+        rows if rows <= 10_000_000 => Ok(rows),
+        rows => Err(format!("`--rows {rows}` is too many: at most 10000000").into()),
     }
 }
 
@@ -156,6 +164,7 @@ mod tests {
             ("--qps 1 --buckets -2", "`--buckets -2` will not do: invalid digit found in string"),
             ("--qps 1 --precision fine", "`--precision fine` will not do: say exact, strict or sentinel"),
             ("--buckets 2", "`--precision` and `--buckets` say how `--qps` is counted, which is missing"),
+            ("--rows 10000001", "`--rows 10000001` is too many: at most 10000000"),
             ("a.csv --rows 2", "`--rows` and `--seed` make up calls, which a file already has"),
             ("a.csv b.csv", "unexpected argument \"b.csv\""),
             ("--json=yes", "unexpected argument for option '--json': \"yes\""),

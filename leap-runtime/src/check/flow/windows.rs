@@ -22,10 +22,15 @@ use crate::window::{Answer, PassLog, Ring};
 /// The largest count of a window: more would not be told apart from less in 32 bits.
 pub(crate) const WINDOW_MAX: u64 = Ring::MAX_COUNT;
 
+/// The most permits that a new log remembers beyond its own limits, 512 KiB.
+const CARRIED_MAX: u64 = 1 << 16;
+
 /// The window rules of a resource, and what they remember of `passed`.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     limits: Box<[Limit]>,
+    /// Limits in the log that were higher until a while ago. Usually none.
+    lowered: Box<[Lowered]>,
     /// Written by whoever moves `passed`, while it stands.
     log: Option<Arc<PassLog>>,
 }
@@ -39,11 +44,31 @@ struct Limit {
     memory: Memory,
 }
 
+/// A limit in the log that stood higher before the rules were loaded last.
+///
+/// The log is exact because the permits of one residue class modulo the limit are an interval apart. Classes modulo
+/// different limits do not combine, so for one interval after a limit was lowered both are asked for: then at least the
+/// old one holds exactly over spans that reach back before the change.
+#[derive(Clone, Copy, Debug)]
+struct Lowered {
+    /// The place of the rule that stands lower now.
+    limit: usize,
+    from: u64,
+    interval_ns: u64,
+    until: Timestamp,
+}
+
 /// Where a rule finds what passed before.
 #[derive(Debug)]
 enum Memory {
     Log,
     Ring { ring: Arc<Ring>, strict: bool },
+}
+
+impl Memory {
+    fn is_log(&self) -> bool {
+        matches!(self, Self::Log)
+    }
 }
 
 impl Windows {
@@ -59,16 +84,18 @@ impl Windows {
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
         let now = reading();
+        // Before what is carried is counted: what passes in between then counts twice and not never.
+        let passed = total.load(Ordering::Acquire);
         let carried = |id, rule: &FlowRule| previous.carried(id, rule, total, now, reading);
         let limited = || rules.iter().filter_map(|(id, rule)| Some((*id, *rule, rule.permits()?)));
-        let longest = limited()
-            .filter(|(_, rule, _)| rule.precision() == Precision::Exact)
-            .map(|(_, _, permits)| permits)
-            .max();
+        let exact = || limited().enumerate().filter(|(_, (_, rule, _))| rule.precision() == Precision::Exact);
+        let lowered: Box<[Lowered]> =
+            exact().filter_map(|(i, (_, rule, permits))| previous.lowered(i, &rule, permits, now)).collect();
+        let longest =
+            exact().map(|(_, (_, _, permits))| permits).chain(lowered.iter().map(|limit| limit.from)).max();
         let log = longest.map(|longest| {
-            let of_exact = limited().filter(|(_, rule, _)| rule.precision() == Precision::Exact);
-            let carried = of_exact.map(|(id, rule, _)| carried(id, &rule)).max().unwrap_or(0);
-            previous.log_of(longest.max(1), carried, total, now)
+            let carried = exact().map(|(_, (id, rule, _))| carried(id, &rule)).max().unwrap_or(0);
+            previous.log_of(longest.max(1), carried, passed, now)
         });
         let mut rings = previous.rings();
         let limits = limited()
@@ -76,25 +103,38 @@ impl Windows {
                 let memory = match rule.precision() {
                     Precision::Exact => Memory::Log,
                     precision => Memory::Ring {
-                        ring: ring_of(&mut rings, &rule, total, now, || carried(id, &rule)),
+                        ring: ring_of(&mut rings, &rule, passed, now, || carried(id, &rule)),
                         strict: precision == Precision::Strict,
                     },
                 };
                 Limit { id, rule, permits, interval_ns: rule.interval_ns(), memory }
             })
             .collect();
-        Self { limits, log }
+        Self { limits, lowered, log }
+    }
+
+    /// The limit of the same interval that stood in the log up to now, if it was higher than `permits`.
+    fn lowered(&self, limit: usize, rule: &FlowRule, permits: u64, now: Timestamp) -> Option<Lowered> {
+        let interval_ns = rule.interval_ns();
+        let stood =
+            self.limits.iter().filter(|limit| limit.interval_ns == interval_ns && limit.memory.is_log());
+        let stood_before =
+            self.lowered.iter().filter(|lowered| lowered.interval_ns == interval_ns && now < lowered.until);
+        let from = stood.map(|limit| limit.permits).chain(stood_before.map(|lowered| lowered.from)).max()?;
+        let until = now.saturating_add(rule.interval());
+        (from > permits).then_some(Lowered { limit, from, interval_ns, until })
     }
 
     /// The log for limits up to `longest`. Where there is none yet, the last `carried` permits count as passing when it
     /// [catches up](Self::catch_up).
-    fn log_of(&self, longest: u64, carried: u64, total: &AtomicU64, now: Timestamp) -> Arc<PassLog> {
+    fn log_of(&self, longest: u64, carried: u64, passed: u64, now: Timestamp) -> Arc<PassLog> {
         match &self.log {
             Some(log) if log.len() >= longest && !log.is_worn_out(now) => Arc::clone(log),
-            Some(log) => Arc::new(log.successor(longest, total.load(Ordering::Acquire), now)),
+            Some(log) => Arc::new(log.successor(longest, passed, now)),
             None => {
-                let known = total.load(Ordering::Acquire) - carried.min(longest);
-                Arc::new(PassLog::new(longest, known, now))
+                // Long enough for all that is carried, so that a further load finds it again.
+                let carried = carried.min(CARRIED_MAX.max(longest)).min(passed);
+                Arc::new(PassLog::new(longest.max(carried), passed - carried, now))
             }
         }
     }
@@ -234,6 +274,27 @@ impl Windows {
                 other => return Err((i, other)),
             }
         }
+        if self.lowered.is_empty() { Ok(()) } else { self.ask_lowered(total, passed, n, now, reading) }
+    }
+
+    #[cold]
+    fn ask_lowered(
+        &self,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), (usize, Answer)> {
+        let Some(log) = &self.log else { return Ok(()) };
+        for Lowered { limit, from, interval_ns, until } in &self.lowered {
+            if now < *until {
+                match log.ask(total, passed, n, *from, *interval_ns, now, reading) {
+                    Answer::Fits => {}
+                    other => return Err((*limit, other)),
+                }
+            }
+        }
         Ok(())
     }
 
@@ -330,7 +391,7 @@ impl Windows {
 fn ring_of(
     rings: &mut Vec<(FlowRule, Arc<Ring>)>,
     rule: &FlowRule,
-    total: &AtomicU64,
+    passed: u64,
     now: Timestamp,
     carried: impl FnOnce() -> u64,
 ) -> Arc<Ring> {
@@ -340,9 +401,8 @@ fn ring_of(
     if let Some((_, ring)) = rings.iter().find(same) {
         return Arc::clone(ring);
     }
-    // Before the total, which then has all of them. They count in the bucket of this moment.
-    let carried = carried();
-    let base = total.load(Ordering::Acquire) - carried;
+    // What is carried counts in the bucket of this moment.
+    let base = passed.saturating_sub(carried());
     let ring = Ring::new(rule.n_buckets(), rule.interval(), now, base)
         .expect("a rule's buckets divide its interval");
     let ring = Arc::new(ring);
@@ -352,3 +412,41 @@ fn ring_of(
 
 #[cfg(all(test, leap_loom))]
 mod models;
+
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rule::{Behavior, RuleKind};
+
+    const fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn windows(limit: u32, previous: &Windows, total: &AtomicU64, now: Timestamp) -> Windows {
+        let rule = FlowRule::new(limit.into(), Behavior::Reject).unwrap();
+        Windows::new(&[(RuleId::new(None, RuleKind::Flow, 0), rule)], previous, total, &|| now)
+    }
+
+    #[test]
+    fn a_lowered_limit_is_asked_beside_the_one_it_was_for_an_interval() {
+        let total = AtomicU64::new(0);
+        let four = windows(4, &Windows::default(), &total, at(0));
+        // Written in another order than committed, as calls that overlap do.
+        for (before, ms) in [(0, 900), (1, 100), (2, 50), (3, 800)] {
+            total.store(before + 1, Ordering::Release);
+            four.log.as_ref().unwrap().record(&total, before, 1, at(ms));
+        }
+        let (now, later) = (at(1_060), at(1_060).saturating_add(Duration::from_secs(1)));
+        let two = windows(2, &four, &total, now);
+        // The permit two back, of 50 ms, has left; the one four back, of 900 ms, has not.
+        let refused = two.peek(&total, now, 1, || now).unwrap_err();
+        assert_eq!(refused.until, Some(at(1_900)));
+        assert!(two.peek(&total, at(1_900), 1, || now).is_ok());
+        // After an interval the old limit plays no part, also over another load.
+        assert!(windows(1, &two, &total, later).lowered.iter().all(|lowered| lowered.from == 2));
+        assert!(windows(1, &two, &total, now).lowered.iter().all(|lowered| lowered.from == 4));
+    }
+}
