@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -133,6 +133,11 @@ impl Environment {
         self.contained_panics.load(Ordering::Relaxed)
     }
 }
+
+/// A panic leaves nothing half-done in here: what a clock or an observer leaves in itself is its own business, as with
+/// any global that a body might call.
+impl UnwindSafe for Environment {}
+impl RefUnwindSafe for Environment {}
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +58,10 @@ struct Inner {
     /// The rules loaded last. Held while loading, so that loads come one after another.
     loaded: Mutex<RuleSet>,
 }
+
+// The map is changed by its own methods only, none of which calls code that may panic.
+impl UnwindSafe for Inner {}
+impl RefUnwindSafe for Inner {}
 
 impl Default for Registry {
     fn default() -> Self {
@@ -209,13 +214,16 @@ impl Registry {
         struct Scope(Option<Registry>);
         impl Drop for Scope {
             fn drop(&mut self) {
-                SCOPED.replace(self.0.take());
+                // It was there when the scope began, on this thread.
+                let _ = SCOPED.try_with(|scoped| scoped.replace(self.0.take()));
                 N_SCOPES.fetch_sub(1, Ordering::Relaxed);
             }
         }
+        // A thread that is ending has no scopes any more.
+        let Ok(outer) = SCOPED.try_with(|scoped| scoped.replace(Some(self.clone()))) else { return body() };
         // Relaxed: a thread sees its own additions, and asks about no other's.
         N_SCOPES.fetch_add(1, Ordering::Relaxed);
-        let _scope = Scope(SCOPED.replace(Some(self.clone())));
+        let _scope = Scope(outer);
         body()
     }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 
 use common::{R, Recorder, at, call, ms, passes, qps, registry, registry_with};
 use leap_runtime::{BreakerRule, Entry, IsolationRule, ManualClock, Outcome, Registry, RuleSet, current};
@@ -135,8 +135,8 @@ fn a_call_may_end_on_another_thread_and_in_any_order() {
 }
 
 #[test]
-fn an_entry_can_be_sent_and_shared() {
-    fn check<T: Send + Sync + 'static>() {}
+fn what_a_caller_holds_can_be_sent_shared_and_kept_over_a_caught_panic() {
+    fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe + 'static>() {}
     check::<Entry>();
     check::<Registry>();
     check::<leap_runtime::Blocked>();
