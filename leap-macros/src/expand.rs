@@ -11,7 +11,8 @@ use syn::{
 use crate::args::Value;
 use crate::model::{BreakerWords, Flow, Guarded, Rule, Verdict};
 
-/// The span of what is ours: its names and the user's do not see each other.
+/// The span of what is ours: its names and the user's do not see each other. Items of the user's are seen all the same, so
+/// our names start with `__`.
 fn ours() -> Span {
     Span::mixed_site()
 }
@@ -44,9 +45,9 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
                 }
             });
             let arm = quote_spanned! {ours()=>
-                #leap::Ok(entry) => #leap::run_async(entry, async move { #returns #rebind #body }, #judge).await
+                #leap::Ok(__entry) => #leap::run_async(__entry, async move { #returns #rebind #body }, #judge).await
             };
-            (quote_spanned! {ours()=> entry}, arm)
+            (quote_spanned! {ours()=> __entry}, arm)
         }
         // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
         None => {
@@ -54,15 +55,15 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
             let run = if guarded.verdict.is_asked() { "run_judged" } else { "run" };
             let run = Ident::new(run, ours());
             let arm = quote_spanned! {ours()=>
-                #leap::Ok(ref mut entry) => #leap::#run(entry, move || -> #ty { #rebind #body }, #judge)
+                #leap::Ok(ref mut __entry) => #leap::#run(__entry, move || -> #ty { #rebind #body }, #judge)
             };
-            (quote_spanned! {ours()=> mut entry}, arm)
+            (quote_spanned! {ours()=> mut __entry}, arm)
         }
     };
     let block = quote_spanned! {ours()=>
-        let (site, permits) = #site;
-        let #binding = site.enter(permits);
-        match entry {
+        let (__site, __permits) = #site;
+        let #binding = __site.enter(__permits);
+        match __entry {
             #passed,
             #blocked
         }
@@ -263,9 +264,9 @@ fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> TokenStream 
         let (leap_at, returned) = (leap.at(span), Ident::new("__returned", span));
         let error = quote_spanned! {span=> #leap_at::error_of(#returned)};
         quote_spanned! {ours()=>
-            let #returned = returned;
-            if let #leap::Some(error) = #error {
-                match error {
+            let #returned = __value;
+            if let #leap::Some(__error) = #error {
+                match __error {
                     #pattern => return #leap::Outcome::Ignored,
                     _ => {}
                 }
@@ -276,17 +277,17 @@ fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> TokenStream 
     let told = told.into_iter().filter_map(|(predicate, outcome)| {
         let (predicate, outcome) = (predicate.as_ref()?, Ident::new(outcome, ours()));
         Some(quote_spanned! {ours()=>
-            if #leap::holds(returned, #predicate) {
+            if #leap::holds(__value, #predicate) {
                 return #leap::Outcome::#outcome;
             }
         })
     });
     quote_spanned! {ours()=>
-        |returned| {
+        |__value| {
             use #leap::{ViaAny as _, ViaResult as _};
             #ignored
             #(#told)*
-            (&#leap::Judged(returned)).leap_outcome()
+            (&#leap::Judged(__value)).leap_outcome()
         }
     }
 }
@@ -485,8 +486,8 @@ fn call_fallback(
     let passed: Vec<Ident> =
         receiver.into_iter().chain(params.iter().map(|param| param.name.clone())).collect();
     let arguments: Vec<Ident> =
-        (0..passed.len()).map(|index| Ident::new(&format!("argument{index}"), span)).collect();
-    let call = quote_spanned! {span=> #path(#(#arguments,)* blocked)};
+        (0..passed.len()).map(|index| Ident::new(&format!("__argument{index}"), span)).collect();
+    let call = quote_spanned! {span=> #path(#(#arguments,)* __blocked)};
     // The fallback of an async function may be async or not; its type tells.
     let answer = if returned.is_never {
         call
@@ -494,15 +495,15 @@ fn call_fallback(
         let ty = &returned.ty;
         quote_spanned! {span=>
             use #leap::{ViaFuture as _, ViaValue as _};
-            let answer = #call;
-            let way = (&#leap::Answer::<_, #ty>::new(&answer)).leap_way();
-            return way.settle(answer).await;
+            let __answer = #call;
+            let __way = (&#leap::Answer::<_, #ty>::new(&__answer)).leap_way();
+            return __way.settle(__answer).await;
         }
     } else {
         quote_spanned! {span=> return #call; }
     };
     quote_spanned! {ours()=>
-        #leap::Err(blocked) => {
+        #leap::Err(__blocked) => {
             #(let #arguments = #passed;)*
             #answer
         }

@@ -11,9 +11,9 @@
 //! To count instructions instead, which no other load disturbs:
 //!
 //! ```text
-//! valgrind --tool=callgrind --toggle-collect='*counted_calls*' --callgrind-out-file=/tmp/out \
+//! valgrind --tool=callgrind --toggle-collect='*counted_calls*' --callgrind-out-file=target/callgrind.out \
 //!     target/release/hot_path --instructions "qps+slow exact" 100000
-//! callgrind_annotate /tmp/out
+//! callgrind_annotate target/callgrind.out
 //! ```
 //!
 //! The instructions collected, divided by 100 000, are those of a call, the loop's own (some 15) included.

@@ -1,5 +1,5 @@
 async fn stock(sku: &str) -> u32 {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -13,11 +13,11 @@ async fn stock(sku: &str) -> u32 {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(entry) => {
+    let __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(__entry) => {
             ::leap_runtime::__private::run_async(
-                    entry,
+                    __entry,
                     async move {
                         if false {
                             return ::leap_runtime::__private::never::<u32>();
@@ -27,20 +27,20 @@ async fn stock(sku: &str) -> u32 {
                             look_up(sku).await
                         }
                     },
-                    |returned| {
+                    |__value| {
                         use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
                 .await
         }
-        ::leap_runtime::__private::Err(blocked) => {
-            let argument0 = sku;
+        ::leap_runtime::__private::Err(__blocked) => {
+            let __argument0 = sku;
             use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
-            let answer = last_known::<u8>(argument0, blocked);
-            let way = (&::leap_runtime::__private::Answer::<_, u32>::new(&answer))
+            let __answer = last_known::<u8>(__argument0, __blocked);
+            let __way = (&::leap_runtime::__private::Answer::<_, u32>::new(&__answer))
                 .leap_way();
-            return way.settle(answer).await;
+            return __way.settle(__answer).await;
         }
     }
 }

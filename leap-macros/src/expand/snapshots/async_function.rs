@@ -1,5 +1,5 @@
 pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 1] = [
             ::leap_runtime::__private::isolation(
                 32,
@@ -18,11 +18,11 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(entry) => {
+    let __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(__entry) => {
             ::leap_runtime::__private::run_async(
-                    entry,
+                    __entry,
                     async move {
                         if false {
                             return ::leap_runtime::__private::never::<
@@ -34,9 +34,9 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
                             store(order).await
                         }
                     },
-                    |returned| {
+                    |__value| {
                         use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
                 .await

@@ -1,6 +1,6 @@
 impl Shop {
     async fn count(self: Arc<Self>, sku: &str) -> Result<u32, Blocked> {
-        let (site, permits) = {
+        let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
             fn __here() -> &'static str {
                 ::leap_runtime::__private::path_of(
@@ -14,11 +14,11 @@ impl Shop {
             );
             (&__SITE, 1)
         };
-        let entry = site.enter(permits);
-        match entry {
-            ::leap_runtime::__private::Ok(entry) => {
+        let __entry = __site.enter(__permits);
+        match __entry {
+            ::leap_runtime::__private::Ok(__entry) => {
                 ::leap_runtime::__private::run_async(
-                        entry,
+                        __entry,
                         async move {
                             if false {
                                 return ::leap_runtime::__private::never::<
@@ -31,9 +31,9 @@ impl Shop {
                                 Ok(self.stock[sku])
                             }
                         },
-                        |returned| {
+                        |__value| {
                             use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                            (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                            (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                         },
                     )
                     .await

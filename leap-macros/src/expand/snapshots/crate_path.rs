@@ -1,5 +1,5 @@
 fn function() -> Result<(), Blocked> {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [crate::facade::flow::__private::Rule; 1] = [
             crate::facade::flow::__private::flow(
                 1f64,
@@ -21,19 +21,19 @@ fn function() -> Result<(), Blocked> {
         );
         (&__SITE, 1)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        crate::facade::flow::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        crate::facade::flow::__private::Ok(ref mut __entry) => {
             crate::facade::flow::__private::run(
-                entry,
+                __entry,
                 move || -> Result<(), Blocked> {
                     {
                         Ok(())
                     }
                 },
-                |returned| {
+                |__value| {
                     use crate::facade::flow::__private::{ViaAny as _, ViaResult as _};
-                    (&crate::facade::flow::__private::Judged(returned)).leap_outcome()
+                    (&crate::facade::flow::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

@@ -1,6 +1,6 @@
 impl Shop {
     fn stock(&mut self, sku: &str, __arg2: u8) -> u32 {
-        let (site, permits) = {
+        let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
             fn __here() -> &'static str {
                 ::leap_runtime::__private::path_of(
@@ -14,11 +14,11 @@ impl Shop {
             );
             (&__SITE, 1)
         };
-        let mut entry = site.enter(permits);
-        match entry {
-            ::leap_runtime::__private::Ok(ref mut entry) => {
+        let mut __entry = __site.enter(__permits);
+        match __entry {
+            ::leap_runtime::__private::Ok(ref mut __entry) => {
                 ::leap_runtime::__private::run(
-                    entry,
+                    __entry,
                     move || -> u32 {
                         let sku = sku;
                         let __arg2 = __arg2;
@@ -26,17 +26,22 @@ impl Shop {
                             self.look_up(sku)
                         }
                     },
-                    |returned| {
+                    |__value| {
                         use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
             }
-            ::leap_runtime::__private::Err(blocked) => {
-                let argument0 = self;
-                let argument1 = sku;
-                let argument2 = __arg2;
-                return Self::last_known(argument0, argument1, argument2, blocked);
+            ::leap_runtime::__private::Err(__blocked) => {
+                let __argument0 = self;
+                let __argument1 = sku;
+                let __argument2 = __arg2;
+                return Self::last_known(
+                    __argument0,
+                    __argument1,
+                    __argument2,
+                    __blocked,
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 #[must_use]
 #[allow(unused)]
 pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 2] = [
             ::leap_runtime::__private::flow(
                 100f64,
@@ -35,11 +35,11 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
         );
         (&__SITE, 1)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
-                entry,
+                __entry,
                 move || -> Result<Id, AppError> {
                     let order = order;
                     let mut tries = tries;
@@ -47,9 +47,9 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
                         store(order, tries)
                     }
                 },
-                |returned| {
+                |__value| {
                     use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

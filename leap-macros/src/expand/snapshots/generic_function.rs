@@ -4,7 +4,7 @@ unsafe fn names<'a, T: ?Sized, const N: usize>(
 where
     T: Names,
 {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -18,20 +18,20 @@ where
         );
         (&__SITE, 1)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
-                entry,
+                __entry,
                 move || -> Result<(_, [u8; N]), AppError> {
                     let of = of;
                     {
                         of.names()
                     }
                 },
-                |returned| {
+                |__value| {
                     use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

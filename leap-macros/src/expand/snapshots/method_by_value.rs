@@ -1,6 +1,6 @@
 impl Shop {
     default fn close(mut self) -> Result<Self, Blocked> {
-        let (site, permits) = {
+        let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
             fn __here() -> &'static str {
                 ::leap_runtime::__private::path_of(
@@ -14,11 +14,11 @@ impl Shop {
             );
             (&__SITE, 1)
         };
-        let mut entry = site.enter(permits);
-        match entry {
-            ::leap_runtime::__private::Ok(ref mut entry) => {
+        let mut __entry = __site.enter(__permits);
+        match __entry {
+            ::leap_runtime::__private::Ok(ref mut __entry) => {
                 ::leap_runtime::__private::run(
-                    entry,
+                    __entry,
                     move || -> Result<Self, Blocked> {
                         let _ = &self;
                         {
@@ -26,9 +26,9 @@ impl Shop {
                             Ok(self)
                         }
                     },
-                    |returned| {
+                    |__value| {
                         use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
             }

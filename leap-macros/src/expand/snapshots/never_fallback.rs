@@ -1,5 +1,5 @@
 async fn serve() -> ! {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -13,11 +13,11 @@ async fn serve() -> ! {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(entry) => {
+    let __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(__entry) => {
             ::leap_runtime::__private::run_async(
-                    entry,
+                    __entry,
                     async move {
                         {
                             loop {}
@@ -27,6 +27,6 @@ async fn serve() -> ! {
                 )
                 .await
         }
-        ::leap_runtime::__private::Err(blocked) => exit(blocked),
+        ::leap_runtime::__private::Err(__blocked) => exit(__blocked),
     }
 }

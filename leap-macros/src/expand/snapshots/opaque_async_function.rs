@@ -1,5 +1,5 @@
 async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -13,11 +13,11 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
         );
         (&__SITE, 1)
     };
-    let entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(entry) => {
+    let __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(__entry) => {
             ::leap_runtime::__private::run_async(
-                    entry,
+                    __entry,
                     async move {
                         if false {
                             return ::leap_runtime::__private::never::<
@@ -28,9 +28,9 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
                             all().await
                         }
                     },
-                    |returned| {
+                    |__value| {
                         use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
                 .await

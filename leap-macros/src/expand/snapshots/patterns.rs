@@ -5,7 +5,7 @@ fn patterns(
     #[cfg(any())]
     d: u8,
 ) -> Result<u8, Blocked> {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -19,11 +19,11 @@ fn patterns(
         );
         (&__SITE, 1)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
-                entry,
+                __entry,
                 move || -> Result<u8, Blocked> {
                     let __arg0 = __arg0;
                     let (a, b) = __arg0;
@@ -36,9 +36,9 @@ fn patterns(
                         Ok(a + b)
                     }
                 },
-                |returned| {
+                |__value| {
                     use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

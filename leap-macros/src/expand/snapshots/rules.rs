@@ -1,5 +1,5 @@
 fn all() -> Result<(), Blocked> {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 7] = [
             ::leap_runtime::__private::flow(
                 (LIMIT) as f64,
@@ -75,19 +75,19 @@ fn all() -> Result<(), Blocked> {
         const __PERMITS: u32 = ::leap_runtime::__private::permits(2 * PERMITS);
         (&__SITE, __PERMITS)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
-                entry,
+                __entry,
                 move || -> Result<(), Blocked> {
                     {
                         Ok(())
                     }
                 },
-                |returned| {
+                |__value| {
                     use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

@@ -1,5 +1,5 @@
 fn publish(event: Event) {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -13,26 +13,26 @@ fn publish(event: Event) {
         );
         (&__SITE, 1)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
-                entry,
+                __entry,
                 move || -> () {
                     let event = event;
                     {
                         send(event);
                     }
                 },
-                |returned| {
+                |__value| {
                     use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }
-        ::leap_runtime::__private::Err(blocked) => {
-            let argument0 = event;
-            return log(argument0, blocked);
+        ::leap_runtime::__private::Err(__blocked) => {
+            let __argument0 = event;
+            return log(__argument0, __blocked);
         }
     }
 }

@@ -1,5 +1,5 @@
 fn check(order: &Order) -> Answer {
-    let (site, permits) = {
+    let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
         fn __here() -> &'static str {
             ::leap_runtime::__private::path_of(
@@ -13,24 +13,24 @@ fn check(order: &Order) -> Answer {
         );
         (&__SITE, 1)
     };
-    let mut entry = site.enter(permits);
-    match entry {
-        ::leap_runtime::__private::Ok(ref mut entry) => {
+    let mut __entry = __site.enter(__permits);
+    match __entry {
+        ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run_judged(
-                entry,
+                __entry,
                 move || -> Answer {
                     let order = order;
                     {
                         order.check()
                     }
                 },
-                |returned| {
+                |__value| {
                     use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    let __returned = returned;
-                    if let ::leap_runtime::__private::Some(error) = ::leap_runtime::__private::error_of(
+                    let __returned = __value;
+                    if let ::leap_runtime::__private::Some(__error) = ::leap_runtime::__private::error_of(
                         __returned,
                     ) {
-                        match error {
+                        match __error {
                             AppError::Invalid(_) | AppError::Gone => {
                                 return ::leap_runtime::__private::Outcome::Ignored;
                             }
@@ -38,15 +38,15 @@ fn check(order: &Order) -> Answer {
                         }
                     }
                     if ::leap_runtime::__private::holds(
-                        returned,
+                        __value,
                         |answer| answer.is_ok(),
                     ) {
                         return ::leap_runtime::__private::Outcome::Success;
                     }
-                    if ::leap_runtime::__private::holds(returned, Answer::is_broken) {
+                    if ::leap_runtime::__private::holds(__value, Answer::is_broken) {
                         return ::leap_runtime::__private::Outcome::Exception;
                     }
-                    (&::leap_runtime::__private::Judged(returned)).leap_outcome()
+                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }
