@@ -433,7 +433,11 @@ fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
             // A name that says that it is not used is used here, by us.
             let lints = name.to_string().starts_with('_').then(|| {
                 quote_spanned! {ours()=>
-                    #[allow(clippy::no_effect_underscore_binding, clippy::used_underscore_binding)]
+                    #[allow(
+                        clippy::no_effect_underscore_binding,
+                        clippy::used_underscore_binding,
+                        reason = "the name is the user's, the use is the attribute's"
+                    )]
                 }
             });
             quote_spanned! {ours()=> #lints #(#attrs)* let #pat = #name;}

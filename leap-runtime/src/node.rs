@@ -159,23 +159,16 @@ impl Node {
         &self.entry.0.passed
     }
 
-    /// Whether [`turn`](Self::turn) would do anything.
+    /// Whether a bucket should have opened by `now`: [`turn`](Self::turn) is to come before anything is counted or read.
     #[inline]
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.second.is_due(now)
     }
 
-    /// Brings the statistics up to `now`: to be called before anything is counted at that moment.
-    #[inline]
-    pub(crate) fn turn(&self, now: Timestamp) {
-        if self.is_due(now) {
-            self.turn_rings(now);
-        }
-    }
-
-    /// A bucket of the minute opens only where one of the second does, so one look serves both.
+    /// Brings the statistics up to `now`. A bucket of the minute opens only where one of the second does, so one look
+    /// serves both.
     #[cold]
-    fn turn_rings(&self, now: Timestamp) {
+    pub(crate) fn turn(&self, now: Timestamp) {
         self.second.turn(now, |slot| self.open(slot));
         if let Some(minute) = self.minute.get() {
             if minute.buckets.is_due(now) {
@@ -316,19 +309,16 @@ impl Node {
 
     /// What happened in the last second, the running bucket included.
     pub(crate) fn second(&self, now: Timestamp) -> Counts {
-        self.turn(now);
         self.counts(&self.second, now)
     }
 
     /// What happened in the last minute, the running second included.
     pub(crate) fn minute_counts(&self, now: Timestamp) -> Counts {
-        self.turn(now);
         self.minute.get().map_or_else(Counts::default, |minute| self.counts(&minute.buckets, now))
     }
 
     /// Permits passed in the full second before the running one.
     pub(crate) fn passed_in_previous_second(&self, now: Timestamp) -> u64 {
-        self.turn(now);
         self.minute.get().map_or(0, |minute| {
             minute.buckets.read(now, |view| {
                 let base = |tick| view.slot(tick).map(|slot| slot.passed.load(Ordering::Relaxed));
@@ -342,7 +332,6 @@ impl Node {
 
     /// The response times below which the shares `q` of the calls of the last minute lie.
     pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
-        self.turn(now);
         self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q))
     }
 

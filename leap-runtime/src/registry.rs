@@ -1,6 +1,7 @@
 //! The registry: every resource by name, and the one global of the crate.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
@@ -257,13 +258,7 @@ fn is_name(name: &str) -> bool {
 
 /// Counts what becomes of the rules of one resource, kind by kind and place by place.
 fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
-    let kinds = [
-        RuleKind::Flow,
-        RuleKind::Isolation,
-        RuleKind::SlowRatio,
-        RuleKind::ErrorRatio,
-        RuleKind::ErrorCount,
-    ];
+    let kinds: BTreeSet<RuleKind> = before.iter().chain(after).map(Rule::kind).collect();
     for kind in kinds {
         let of_kind = |rules: &[Rule]| -> Vec<Rule> {
             rules.iter().copied().filter(|rule| rule.kind() == kind).collect()

@@ -1,7 +1,6 @@
 //! What happened, as plain values: per resource, for the last second, the last minute, and since the start.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::blocked::Cause;
@@ -35,7 +34,7 @@ impl Registry {
 
     /// The statistics of all resources, in the order of their names, each read when the iterator comes to it.
     pub fn resources(&self) -> impl Iterator<Item = ResourceStats> + use<> {
-        self.all().into_iter().map(|resource: Arc<Resource>| ResourceStats::of(&resource))
+        self.all().into_iter().map(|resource| ResourceStats::of(&resource))
     }
 
     /// The last second of all resources as a table to print, a line each.

@@ -29,7 +29,7 @@ const CARRIED_MAX: u64 = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     limits: Box<[Limit]>,
-    /// Limits in the log that were higher until a while ago. Usually none.
+    /// Limits in the log that stood until a while ago, above others that stand now. Usually none.
     lowered: Box<[Lowered]>,
     /// Written by whoever moves `passed`, while it stands.
     log: Option<Arc<PassLog>>,
@@ -44,18 +44,18 @@ struct Limit {
     memory: Memory,
 }
 
-/// A limit in the log that stood higher before the rules were loaded last.
+/// A limit in the log that was higher than one that stands now, and stands no longer.
 ///
 /// The log is exact because the permits of one residue class modulo the limit are an interval apart. Classes modulo
 /// different limits do not combine, so for one interval after a limit was lowered both are asked for: then at least the
 /// old one holds exactly over spans that reach back before the change.
 #[derive(Clone, Copy, Debug)]
 struct Lowered {
-    /// The place of the rule that stands lower now.
-    limit: usize,
-    from: u64,
+    permits: u64,
     interval_ns: u64,
     until: Timestamp,
+    /// The place of the rule that stands lower now, and is named when this one refuses.
+    limit: usize,
 }
 
 /// Where a rule finds what passed before.
@@ -63,12 +63,6 @@ struct Lowered {
 enum Memory {
     Log,
     Ring { ring: Arc<Ring>, strict: bool },
-}
-
-impl Memory {
-    fn is_log(&self) -> bool {
-        matches!(self, Self::Log)
-    }
 }
 
 impl Windows {
@@ -89,10 +83,11 @@ impl Windows {
         let carried = |id, rule: &FlowRule| previous.carried(id, rule, total, now, reading);
         let limited = || rules.iter().filter_map(|(id, rule)| Some((*id, *rule, rule.permits()?)));
         let exact = || limited().enumerate().filter(|(_, (_, rule, _))| rule.precision() == Precision::Exact);
-        let lowered: Box<[Lowered]> =
-            exact().filter_map(|(i, (_, rule, permits))| previous.lowered(i, &rule, permits, now)).collect();
-        let longest =
-            exact().map(|(_, (_, _, permits))| permits).chain(lowered.iter().map(|limit| limit.from)).max();
+        let exact_limits: Vec<_> =
+            exact().map(|(i, (_, rule, permits))| (i, rule.interval_ns(), permits)).collect();
+        let lowered = previous.lowered(&exact_limits, now);
+        let stood = lowered.iter().map(|lowered| lowered.permits);
+        let longest = exact_limits.iter().map(|(_, _, permits)| *permits).chain(stood).max();
         let log = longest.map(|longest| {
             let carried = exact().map(|(_, (id, rule, _))| carried(id, &rule)).max().unwrap_or(0);
             previous.log_of(longest.max(1), carried, passed, now)
@@ -113,16 +108,24 @@ impl Windows {
         Self { limits, lowered, log }
     }
 
-    /// The limit of the same interval that stood in the log up to now, if it was higher than `permits`.
-    fn lowered(&self, limit: usize, rule: &FlowRule, permits: u64, now: Timestamp) -> Option<Lowered> {
-        let interval_ns = rule.interval_ns();
-        let stood =
-            self.limits.iter().filter(|limit| limit.interval_ns == interval_ns && limit.memory.is_log());
-        let stood_before =
-            self.lowered.iter().filter(|lowered| lowered.interval_ns == interval_ns && now < lowered.until);
-        let from = stood.map(|limit| limit.permits).chain(stood_before.map(|lowered| lowered.from)).max()?;
-        let until = now.saturating_add(rule.interval());
-        (from > permits).then_some(Lowered { limit, from, interval_ns, until })
+    /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
+    /// ns, its permits): for an interval from now, those that had gone before as long as they had left.
+    fn lowered(&self, exact: &[(usize, u64, u64)], now: Timestamp) -> Box<[Lowered]> {
+        let stood = self
+            .limits
+            .iter()
+            .filter(|limit| matches!(limit.memory, Memory::Log))
+            .map(|limit| (limit.permits, limit.interval_ns, now.saturating_add(limit.rule.interval())));
+        let gone = self.lowered.iter().map(|gone| (gone.permits, gone.interval_ns, gone.until));
+        stood
+            .chain(gone.filter(|(.., until)| now < *until))
+            .filter_map(|(permits, interval_ns, until)| {
+                let same = || exact.iter().filter(|(_, interval, _)| *interval == interval_ns);
+                let (limit, ..) = same().find(|(.., lower)| *lower < permits)?;
+                let still_stands = same().any(|(.., standing)| *standing == permits);
+                (!still_stands).then_some(Lowered { permits, interval_ns, until, limit: *limit })
+            })
+            .collect()
     }
 
     /// The log for limits up to `longest`. Where there is none yet, the last `carried` permits count as passing when it
@@ -287,9 +290,9 @@ impl Windows {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(), (usize, Answer)> {
         let Some(log) = &self.log else { return Ok(()) };
-        for Lowered { limit, from, interval_ns, until } in &self.lowered {
+        for Lowered { permits, interval_ns, until, limit } in &self.lowered {
             if now < *until {
-                match log.ask(total, passed, n, *from, *interval_ns, now, reading) {
+                match log.ask(total, passed, n, *permits, *interval_ns, now, reading) {
                     Answer::Fits => {}
                     other => return Err((*limit, other)),
                 }
@@ -445,8 +448,12 @@ mod tests {
         let refused = two.peek(&total, now, 1, || now).unwrap_err();
         assert_eq!(refused.until, Some(at(1_900)));
         assert!(two.peek(&total, at(1_900), 1, || now).is_ok());
-        // After an interval the old limit plays no part, also over another load.
-        assert!(windows(1, &two, &total, later).lowered.iter().all(|lowered| lowered.from == 2));
-        assert!(windows(1, &two, &total, now).lowered.iter().all(|lowered| lowered.from == 4));
+        // After an interval the old limit plays no part, also over another load; until then all that stood do.
+        let lowered =
+            |windows: &Windows| windows.lowered.iter().map(|lowered| lowered.permits).collect::<Vec<_>>();
+        assert_eq!(lowered(&windows(1, &two, &total, later)), [2]);
+        assert_eq!(lowered(&windows(1, &two, &total, now)), [2, 4]);
+        assert_eq!(lowered(&windows(2, &two, &total, now)), [4]);
+        assert_eq!(lowered(&windows(4, &two, &total, now)), [0; 0]);
     }
 }

@@ -1,6 +1,6 @@
 //! E07: items of the user's own that are called as an expansion's locals might be.
 #![deny(warnings)]
-#![allow(dead_code, non_upper_case_globals, non_camel_case_types)]
+#![allow(dead_code, non_upper_case_globals, non_camel_case_types, reason = "items named as locals are")]
 
 use leap_runtime::{Blocked, guarded};
 
