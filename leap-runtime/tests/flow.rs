@@ -476,6 +476,25 @@ fn what_passed_is_carried_through_any_chain_of_precisions_and_limits() {
 }
 
 #[test]
+fn what_a_ring_counted_is_carried_into_a_log_that_stood_for_a_smaller_limit() {
+    let rules = |limit| {
+        let few = qps(4.0).per(ms(1)).unwrap();
+        RuleSet::new().flow(R, few).flow(R, qps(limit))
+    };
+    let (registry, clock) = registry_with(rules(1_500.0));
+    let passes_until = |from, to| {
+        let at_each = (from..to).map(|now| {
+            clock.set(at(now));
+            passes(&registry, R, 3)
+        });
+        at_each.sum::<usize>()
+    };
+    assert_eq!(passes_until(0, 300), 900);
+    registry.load(rules(1_000.0)).unwrap();
+    assert_eq!(passes_until(300, 800), 100);
+}
+
+#[test]
 fn an_exact_window_is_exact_before_and_after_its_log_has_run_out_of_time() {
     let year = 366 * 24 * 60 * 60 * 1_000;
     for idle in [8, 9, 10, 30] {

@@ -88,9 +88,11 @@ impl PassLog {
     /// `passed` is the total, loaded before. Calls that still decide by this log write only here, and what
     /// passes after `passed` is not copied: once the new log is published, [`fill`](Self::fill) it.
     ///
-    /// Numbers older than this log count as infinitely old. For limits this log was made for they are: it
-    /// was at least as long as the largest of them, so those numbers are at least one interval old.
-    pub(crate) fn successor(&self, capacity: u64, passed: u64, now: Timestamp) -> Self {
+    /// Numbers older than this log count as infinitely old. For limits this log was made for they are: it was at least as
+    /// long as the largest of them, so those numbers are at least one interval old. The last `recent` numbers are younger
+    /// than a limit that this log was not made for allows: those that it does not remember are left unwritten, and count
+    /// as passing when the new log is filled.
+    pub(crate) fn successor(&self, capacity: u64, passed: u64, recent: u64, now: Timestamp) -> Self {
         let age_us = now.since_ns(self.origin) / 1_000;
         // A whole number of microseconds, so that no time changes by rounding.
         let moved_us = age_us.saturating_sub(Self::KEPT_US);
@@ -100,7 +102,7 @@ impl PassLog {
         let latest = age_us - moved_us + 2;
         Self::with_times(capacity, passed, origin, |back| {
             if back >= self.len() {
-                return Some(0);
+                return (back >= recent).then_some(0);
             }
             // A number that was overtaken while this is being copied passes for unwritten, which errs on
             // the safe side.

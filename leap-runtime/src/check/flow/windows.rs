@@ -128,12 +128,12 @@ impl Windows {
             .collect()
     }
 
-    /// The log for limits up to `longest`. Where there is none yet, the last `carried` permits count as passing when it
-    /// [catches up](Self::catch_up).
+    /// The log for limits up to `longest`. The last `carried` permits, where no log remembers them, count as passing when
+    /// it [catches up](Self::catch_up).
     fn log_of(&self, longest: u64, carried: u64, passed: u64, now: Timestamp) -> Arc<PassLog> {
         match &self.log {
             Some(log) if log.len() >= longest && !log.is_worn_out(now) => Arc::clone(log),
-            Some(log) => Arc::new(log.successor(longest, passed, now)),
+            Some(log) => Arc::new(log.successor(longest, passed, carried, now)),
             None => {
                 // Long enough for all that is carried, so that a further load finds it again.
                 let carried = carried.min(CARRIED_MAX.max(longest)).min(passed);

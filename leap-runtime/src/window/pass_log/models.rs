@@ -224,7 +224,7 @@ fn a_log_that_is_lengthened_under_way() {
         };
         let (first, second) = (caller(&[1_100, 1_111]), caller(&[1_105]));
         let old = Arc::clone(&plan.lock().unwrap());
-        let new = Arc::new(old.successor(2, world.total.load(Acquire), world.reading()));
+        let new = Arc::new(old.successor(2, world.total.load(Acquire), 0, world.reading()));
         *plan.lock().unwrap() = Arc::clone(&new);
         new.fill(&world.total, || world.reading());
         first.join().unwrap();

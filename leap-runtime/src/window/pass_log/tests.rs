@@ -46,7 +46,7 @@ impl World {
     }
 
     fn replace(&mut self, capacity: u64, now: Timestamp) {
-        self.log = self.log.successor(capacity, self.passed(), now);
+        self.log = self.log.successor(capacity, self.passed(), 0, now);
         self.log.fill(&self.total, || now);
     }
 
@@ -260,7 +260,7 @@ fn what_calls_of_the_old_plan_left_unwritten_is_filled_as_just_now() {
     world.log.record(&world.total, world.commit(1), 1, after(1_000));
     let old_call = world.commit(1);
     let old_log = std::mem::replace(&mut world.log, PassLog::new(1, 0, START));
-    world.log = old_log.successor(4, world.passed(), after(3_000));
+    world.log = old_log.successor(4, world.passed(), 0, after(3_000));
     assert_eq!(world.times(1..=2), [Some(1 + 1), None]);
     world.commit(1); // one that decides by the old log, after the new one was made
     world.log.fill(&world.total, || after(4_000));
