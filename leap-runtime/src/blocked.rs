@@ -40,18 +40,38 @@ pub enum Cause {
     Isolation,
     /// A circuit breaker.
     Breaker,
+    /// An origin that may not call.
+    Authority,
+    /// The machine, or all inbound calls together.
+    System,
+    /// A limit on a value of a parameter.
+    Hot,
+    /// A check of the application's own.
+    Custom,
 }
 
 impl Cause {
     /// Every cause, in the order in which statistics list them.
-    pub const ALL: [Self; 3] = [Self::Flow, Self::Isolation, Self::Breaker];
+    pub const ALL: [Self; 7] = [
+        Self::Flow,
+        Self::Isolation,
+        Self::Breaker,
+        Self::Authority,
+        Self::System,
+        Self::Hot,
+        Self::Custom,
+    ];
 
-    /// The cause in one word: `flow`, `isolation`, `breaker`.
+    /// The cause in one word: `flow`, `isolation`, `breaker`, …
     pub const fn name(self) -> &'static str {
         match self {
             Self::Flow => "flow",
             Self::Isolation => "isolation",
             Self::Breaker => "breaker",
+            Self::Authority => "authority",
+            Self::System => "system",
+            Self::Hot => "hot",
+            Self::Custom => "custom",
         }
     }
 }
@@ -62,6 +82,10 @@ impl From<RuleKind> for Cause {
             RuleKind::Flow => Self::Flow,
             RuleKind::Isolation => Self::Isolation,
             RuleKind::SlowRatio | RuleKind::ErrorRatio | RuleKind::ErrorCount => Self::Breaker,
+            RuleKind::Authority => Self::Authority,
+            RuleKind::System => Self::System,
+            RuleKind::Hot => Self::Hot,
+            RuleKind::Custom => Self::Custom,
         }
     }
 }

@@ -40,6 +40,14 @@ pub enum RuleKind {
     ErrorRatio,
     /// A breaker that trips on the number of exceptions.
     ErrorCount,
+    /// Origins that may call, or may not.
+    Authority,
+    /// A limit on the machine's load and on all inbound calls together.
+    System,
+    /// A limit on each value of a parameter.
+    Hot,
+    /// A check of the application's own.
+    Custom,
 }
 
 impl RuleKind {
@@ -51,6 +59,10 @@ impl RuleKind {
             Self::SlowRatio => "slow_ratio",
             Self::ErrorRatio => "error_ratio",
             Self::ErrorCount => "error_count",
+            Self::Authority => "authority",
+            Self::System => "system",
+            Self::Hot => "hot",
+            Self::Custom => "custom",
         }
     }
 }

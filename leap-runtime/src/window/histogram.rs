@@ -21,7 +21,8 @@ use crate::{
 /// A bucket from `lo` to `hi` is shown as `2·lo·hi / (lo + hi)`, which is off by at most (hi − lo) / (hi +
 /// lo) ≤ 1/17, that is 5.9 %, whichever of its times was meant. Below 1 µs the error is at most 64 ns.
 ///
-/// The counts only grow. Every 10 s a snapshot of them is taken, so the last minute is a difference of two.
+/// The counts only grow. Every 15 s a snapshot of them is taken (four snapshots are what the 16 KiB of a
+/// resource have room for), so the last minute is a difference of two.
 pub(crate) struct Histogram {
     counts: [AtomicU64; BUCKETS],
     minute: Snapshots<[AtomicU32; BUCKETS]>,
@@ -44,8 +45,8 @@ impl Histogram {
         Self {
             counts: array::from_fn(|_| AtomicU64::new(0)),
             minute: Snapshots::new(
-                6,
-                Duration::from_secs(10),
+                4,
+                Duration::from_secs(15),
                 now,
                 || array::from_fn(|_| AtomicU32::new(0)),
                 |_| {}, // The counts are zero.
@@ -71,7 +72,7 @@ impl Histogram {
         });
     }
 
-    /// The response times below which the shares `q` of the last minute's (50 to 60 s) calls stayed;
+    /// The response times below which the shares `q` of the last minute's (45 to 60 s) calls stayed;
     /// nothing if none completed.
     pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
         let counts = self.minute.read(now, |view| {
