@@ -84,6 +84,7 @@ mod stats;
 mod tracing;
 
 pub use blocked::{Blocked, Cause, FromBlocked};
+pub use check::system::{DimensionStats, HostProbe, SystemProbe, SystemSample, SystemStats};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
@@ -94,8 +95,8 @@ pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
 pub use registry::{Builder, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
 pub use rule::{
-    Behavior, BreakerRule, BreakerState, FlowRule, IsolationRule, Mode, Precision, Rule, RuleError, RuleId,
-    RuleKind, RuleSet, Strategy,
+    Behavior, BreakerRule, BreakerState, Dimension, FlowRule, IsolationRule, Mode, Precision, Rule,
+    RuleError, RuleId, RuleKind, RuleSet, Strategy, SystemRule,
 };
 pub use stats::{BreakerStats, Percentiles, ResourceStats, StatsTable, Traffic};
 #[cfg(feature = "tracing")]

@@ -52,6 +52,14 @@ pub enum RuleError {
     OpenFor(Duration),
     /// A number of probes outside 1 to 1 023.
     Probes(u32),
+    /// A system's limit of inbound calls per second above 0 and below 1.
+    FractionalSystemQps(f64),
+    /// A system's load that is negative, infinite or not a number.
+    SystemLoad(f64),
+    /// A share of the processor's quota outside 0 to 1.
+    CpuShare(f64),
+    /// An average response time of nothing, or of over a year.
+    AvgRt(Duration),
 }
 
 impl RuleError {
@@ -70,6 +78,10 @@ impl RuleError {
             Self::MinCalls => "`min_calls` must be at least 1",
             Self::OpenFor(_) => "`open_ms` must be above 0 and at most a year",
             Self::Probes(_) => "`probes` must be between 1 and 1023",
+            Self::FractionalSystemQps(_) => "a system's limit of calls per second must be 0 or at least 1",
+            Self::SystemLoad(_) => "a load must be 0 or more, and finite",
+            Self::CpuShare(_) => "a cpu share must be between 0 and 1",
+            Self::AvgRt(_) => "an average response time must be above 0 and at most a year",
         }
     }
 }
@@ -127,6 +139,28 @@ impl fmt::Display for RuleError {
                 )
             }
             Self::Probes(probes) => write!(f, "{probes} probes cannot decide a recovery: it takes 1 to 1023"),
+            Self::FractionalSystemQps(limit) => {
+                write!(
+                    f,
+                    "a system's limit of {limit} inbound calls per second would never let one through: it must be 0 or \
+                     at least 1"
+                )
+            }
+            Self::SystemLoad(load) => {
+                write!(f, "a load of {load} is never reached: it must be 0 or more, and finite")
+            }
+            Self::CpuShare(share) => {
+                write!(
+                    f,
+                    "a cpu share of {share} is not a share of a quota: it must be between 0 and 1, e.g. 0.8"
+                )
+            }
+            Self::AvgRt(time) => {
+                write!(
+                    f,
+                    "an average response time of {time:?} cannot be held: it must be above 0 and at most a year"
+                )
+            }
         }
     }
 }

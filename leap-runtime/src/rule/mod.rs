@@ -6,6 +6,7 @@ mod breaker;
 mod error;
 mod flow;
 mod isolation;
+mod system;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,8 @@ pub use breaker::{BreakerRule, BreakerState, Strategy};
 pub use error::RuleError;
 pub use flow::{Behavior, FlowRule, Precision};
 pub use isolation::IsolationRule;
+pub(crate) use system::Exceeded;
+pub use system::{Dimension, SystemRule};
 
 /// Whether a rule decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

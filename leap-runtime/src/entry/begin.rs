@@ -1,0 +1,429 @@
+//! The way in of a call: asked, let through, turned away, or made to wait first.
+//!
+//! A check never sleeps. What it says about waiting is acted on here: a sync caller is parked, an async one polls
+//! [`Waiting`]. A call waits for one of three things.
+//!
+//! - Its *start*: it has passed, its windows have counted it, and it is paced. Nothing is asked again.
+//! - *Permits* of the isolation, or a *place* in the next window: it has passed nothing. What it had taken otherwise has
+//!   been given back, and when its wait is over it is asked again from the top, by a fresh clock reading, with what it
+//!   waited for in its hands.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::thread::panicking;
+use std::time::Duration;
+
+use super::scene::Scene;
+use super::{Entry, tell_transition};
+use crate::blocked::{Blocked, By, Refusal};
+use crate::check::call::{Call, Ended, OwnedRequest, Request, Verdict};
+use crate::check::custom::Custom;
+use crate::check::flow::windows::Place;
+use crate::check::isolation::Ticket;
+use crate::check::{Admitted, Arrival, Hand, Held, Stop};
+use crate::clock::Timestamp;
+use crate::context;
+use crate::environment::Environment;
+use crate::resource::{Handle, Resource};
+use crate::timer::Alarm;
+
+/// How far a call has come that asked to be let through.
+#[derive(Debug)]
+pub enum Begun {
+    /// It may run.
+    Passed(Entry),
+    /// It may not.
+    Blocked(Blocked),
+    /// It has to wait before that is known, or before it may run.
+    Waiting(Box<Waiting>),
+}
+
+/// Who asks, and so how it can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// Its thread can be parked.
+    Sync,
+    /// It needs a timer.
+    Async,
+}
+
+/// Lets a call of `permits` through by the short way, if nothing about it asks for the whole one.
+#[inline]
+fn shortly<R>(
+    handle: Handle,
+    permits: u32,
+    done: impl FnOnce(Result<Entry, Blocked>) -> R,
+    fully: impl FnOnce(Handle, Request<'static>, Timestamp) -> R,
+) -> R {
+    let permits = permits.max(1);
+    let resource: &Resource = &handle;
+    let (node, environment) = (resource.node(), resource.environment());
+    let now = environment.now();
+    resource.turn(now);
+    let plan = resource.plan();
+    if !plan.is_plain() || context::is_any() {
+        drop(plan);
+        return fully(handle, Request::of(permits), now);
+    }
+    let mut held = Held::default();
+    let tell = |rule, moved| tell_transition(resource, rule, moved, now);
+    match &plan.admit(&mut held, node.passed(), now, permits, || environment.now(), tell) {
+        Ok(after) => node.enter(*after, permits, now),
+        Err(refusal) => return done(Err(turn_away(&handle, permits, refusal, now))),
+    }
+    let plan = plan.wants_the_end().then_some(plan);
+    done(Ok(Entry::new(handle, plan, held, now, permits)))
+}
+
+/// Asks the plan of the resource to let a call of `permits` through, and parks the thread where it has to wait.
+#[inline]
+pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
+    shortly(handle, permits, |entered| entered, enter_fully)
+}
+
+/// As [`enter`], for a call that has more to say.
+pub(crate) fn enter_with(handle: Handle, request: &Request<'_>) -> Result<Entry, Blocked> {
+    let now = handle.environment().now();
+    settle(begin_at(handle, request, Caller::Sync, Hand::Empty, now))
+}
+
+#[inline(never)]
+fn enter_fully(handle: Handle, request: Request<'static>, now: Timestamp) -> Result<Entry, Blocked> {
+    settle(begin_at(handle, &request, Caller::Sync, Hand::Empty, now))
+}
+
+/// As [`enter`], for a caller that can await.
+#[inline]
+pub(crate) fn begin(handle: Handle, permits: u32) -> Begun {
+    let done = |entered| match entered {
+        Ok(entry) => Begun::Passed(entry),
+        Err(blocked) => Begun::Blocked(blocked),
+    };
+    shortly(handle, permits, done, begin_fully)
+}
+
+/// As [`begin`], for a call that has more to say.
+pub(crate) fn begin_with(handle: Handle, request: &Request<'_>) -> Begun {
+    let now = handle.environment().now();
+    begin_at(handle, request, Caller::Async, Hand::Empty, now)
+}
+
+#[inline(never)]
+fn begin_fully(handle: Handle, request: Request<'static>, now: Timestamp) -> Begun {
+    begin_at(handle, &request, Caller::Async, Hand::Empty, now)
+}
+
+/// Parks the thread until the call is let through or turned away.
+fn settle(mut begun: Begun) -> Result<Entry, Blocked> {
+    loop {
+        begun = match begun {
+            Begun::Passed(entry) => return Ok(entry),
+            Begun::Blocked(blocked) => return Err(blocked),
+            Begun::Waiting(waiting) => waiting.park(),
+        }
+    }
+}
+
+/// What a call would be told; takes nothing.
+pub(crate) fn peek(handle: &Handle, request: &Request<'_>) -> Result<(), Blocked> {
+    let environment = handle.environment();
+    let now = environment.now();
+    handle.turn(now);
+    let context = context::Context::current();
+    let request = &request.within(context.as_ref());
+    let arrival = Arrival { request, system: environment.system_for(request), passed: handle.node().passed(), now };
+    handle
+        .plan()
+        .peek(&arrival, || environment.now())
+        .map_err(|refusal| Blocked::new(handle.to_name(), request.permits, &refusal, now))
+}
+
+/// The whole way in: everything that a resource may have is asked.
+fn begin_at(handle: Handle, request: &Request<'_>, caller: Caller, hand: Hand, now: Timestamp) -> Begun {
+    let resource: &Resource = &handle;
+    let (node, environment) = (resource.node(), resource.environment());
+    resource.turn(now);
+    let scene = Scene::of(resource, request, now);
+    let completed = scene.as_ref().map_or(*request, |scene| scene.complete(request));
+    let request = &Request { permits: request.permits.max(1), ..completed };
+    let plan = resource.plan();
+    let mut arrival = Arrival {
+        request,
+        system: environment.system_for(request),
+        passed: node.passed(),
+        waiting: node.waiting(),
+        now,
+    };
+    let mut held = Held::default();
+    let can_wait = || caller == Caller::Sync || environment.can_wait();
+
+    let admitted = plan.greet(&arrival).map_err(Stop::Refused).and_then(|()| {
+        let asked = Asked::all(environment, resource.name(), plan.customs(), &arrival)?;
+        if asked.n > 0 {
+            // Whoever was asked may have taken its time, and windows go by the present.
+            arrival.now = environment.now();
+        }
+        let tell = |rule, moved| tell_transition(resource, rule, moved, now);
+        let reading = || environment.now();
+        let admitted = plan.admit_fully(&mut held, &arrival, hand, asked.start, can_wait, reading, tell)?;
+        held.keep_customs(asked.keep());
+        Ok(admitted)
+    });
+    let now = arrival.now;
+    let again = || Again { handle: handle.clone(), request: OwnedRequest::from(request), caller };
+    match admitted {
+        Ok(Admitted { after, start }) => {
+            match start {
+                None => node.enter(after, request.permits, now),
+                Some(_) => node.enter_waiting(request.permits, now),
+            }
+            if let Some(scene) = &scene {
+                scene.enter(request.permits, start.is_some(), now);
+            }
+            let plan = (plan.wants_the_end() || held.has_more()).then_some(plan);
+            let mut entry = Entry::new(handle.clone(), plan, held, now, request.permits);
+            entry.scene = scene;
+            match start {
+                None => Begun::Passed(entry),
+                Some(start) => {
+                    entry.is_waiting = true;
+                    Waiting::begun(Wait::Start(entry), start)
+                }
+            }
+        }
+        Err(Stop::Permits(ticket, refusal)) => {
+            let blocked = Blocked::new(handle.to_name(), request.permits, &refusal, now);
+            let until = ticket.deadline();
+            Waiting::begun(Wait::Permits(again(), ticket, blocked), until)
+        }
+        Err(Stop::Place(place, until)) => Waiting::begun(Wait::Place(again(), place), until),
+        Err(Stop::Refused(refusal)) => {
+            if let Some(scene) = &scene {
+                scene.block(refusal.rule.kind().into(), request.permits, now);
+            }
+            Begun::Blocked(turn_away(&handle, request.permits, &refusal, now))
+        }
+    }
+}
+
+/// Counts a block and tells of it.
+#[inline(never)]
+fn turn_away(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> Blocked {
+    handle.node().block(refusal.rule.kind().into(), permits, now);
+    if handle.environment().is_observed() {
+        tell_block(handle, &Blocked::new(handle.to_name(), permits, refusal, now));
+    }
+    Blocked::new(handle.to_name(), permits, refusal, now)
+}
+
+/// As [`turn_away`], for a call that has waited in vain.
+#[cold]
+fn turn_away_late(again: &Again, blocked: Blocked) -> Blocked {
+    let (handle, permits) = (&again.handle, blocked.permits());
+    let now = handle.environment().now();
+    handle.turn(now);
+    let blocked = blocked.later(now);
+    handle.node().block(blocked.cause(), permits, now);
+    again.request.with(|request| {
+        if let Some(scene) = Scene::of(handle, request, now) {
+            scene.block(blocked.cause(), permits, now);
+        }
+    });
+    if handle.environment().is_observed() {
+        tell_block(handle, &blocked);
+    }
+    blocked
+}
+
+#[cold]
+fn tell_block(handle: &Handle, blocked: &Blocked) {
+    handle.environment().tell(|observer| observer.on_block(blocked));
+}
+
+/// The own checks of a resource that have let a call pass so far. Unless it is [kept](Self::keep), they are told that it was
+/// blocked after all.
+struct Asked<'a> {
+    environment: &'a Environment,
+    resource: &'a str,
+    permits: u32,
+    customs: &'a [Custom],
+    n: usize,
+    /// When the call may start, as far as they have a say.
+    start: Option<Timestamp>,
+}
+
+impl<'a> Asked<'a> {
+    fn all(
+        environment: &'a Environment,
+        resource: &'a str,
+        customs: &'a [Custom],
+        arrival: &Arrival<'a>,
+    ) -> Result<Self, Refusal<'a>> {
+        let permits = arrival.request.permits;
+        let mut asked = Self { environment, resource, permits, customs, n: 0, start: None };
+        let call = Call { resource, request: arrival.request, at: arrival.now };
+        for custom in customs {
+            // One that panics lets the call pass: it watches, and is broken.
+            let verdict = environment.contain("check", resource, || custom.check.check(&call));
+            match verdict.unwrap_or(Verdict::Pass) {
+                Verdict::Pass => {}
+                Verdict::Wait(time) => asked.start = asked.start.max(Some(arrival.now.saturating_add(time))),
+                Verdict::Block { reason, retry_after } => {
+                    let until = retry_after.map(|time| arrival.now.saturating_add(time));
+                    return Err(Refusal { rule: &custom.id, by: By::Custom { reason }, until });
+                }
+            }
+            asked.n += 1;
+        }
+        Ok(asked)
+    }
+
+    /// The call is let through: whoever was asked, so many of them, will be told of its end instead.
+    fn keep(mut self) -> usize {
+        std::mem::take(&mut self.n)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let Self { environment, resource, permits, customs, n, .. } = *self;
+        if n > 0 {
+            let ended = Ended { resource, permits: permits.into(), outcome: None, rt: Duration::ZERO };
+            tell_customs(environment, &customs[..n], &ended);
+        }
+    }
+}
+
+/// Tells own checks that a call has ended.
+#[cold]
+pub(super) fn tell_customs(environment: &Environment, customs: &[Custom], ended: &Ended<'_>) {
+    for custom in customs {
+        let _ = environment.contain("check", ended.resource, || custom.check.ended(ended));
+    }
+}
+
+/// A call that waits.
+///
+/// Dropping it ends the wait: what it had or was promised is given back.
+#[derive(Debug)]
+pub struct Waiting {
+    wait: Wait,
+    alarm: Alarm,
+}
+
+/// What for.
+#[derive(Debug)]
+enum Wait {
+    Start(Entry),
+    /// With the block that it gets if its time is over.
+    Permits(Again, Ticket, Blocked),
+    Place(Again, Place),
+    Over,
+}
+
+/// A call that is asked again.
+#[derive(Debug)]
+struct Again {
+    handle: Handle,
+    request: OwnedRequest,
+    caller: Caller,
+}
+
+impl Again {
+    fn ask(self, hand: Hand) -> Begun {
+        let Self { handle, request, caller } = self;
+        let now = handle.environment().now();
+        request.with(|request| begin_at(handle, request, caller, hand, now))
+    }
+}
+
+impl Waiting {
+    fn begun(wait: Wait, until: Timestamp) -> Begun {
+        Begun::Waiting(Box::new(Self { wait, alarm: Alarm::new(until) }))
+    }
+
+    /// Goes on when what it waits for has come, or will not come.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Begun> {
+        let environment = self.wait.environment();
+        let is_granted = match &self.wait {
+            Wait::Permits(_, ticket, _) => ticket.register(context.waker()),
+            Wait::Start(_) | Wait::Place(..) | Wait::Over => false,
+        };
+        if !is_granted {
+            ready!(self.alarm.poll(environment, context));
+        }
+        Poll::Ready(std::mem::replace(&mut self.wait, Wait::Over).go_on())
+    }
+
+    /// As [`poll`](Self::poll), with the thread parked until then.
+    fn park(self: Box<Self>) -> Begun {
+        let clock = self.wait.environment().clock();
+        match &self.wait {
+            Wait::Permits(_, ticket, _) => ticket.wait(clock),
+            Wait::Start(_) | Wait::Place(..) | Wait::Over => {
+                // It may return early.
+                while clock.now() < self.alarm.until() {
+                    clock.park_until(self.alarm.until());
+                }
+            }
+        }
+        self.wait.go_on()
+    }
+}
+
+impl Wait {
+    fn environment(&self) -> &Environment {
+        match self {
+            Self::Start(entry) => entry.resource.environment(),
+            Self::Permits(again, ..) | Self::Place(again, _) => again.handle.environment(),
+            Self::Over => unreachable!("a wait that is over is not asked again"),
+        }
+    }
+
+    fn go_on(self) -> Begun {
+        match self {
+            Self::Start(mut entry) => {
+                entry.start();
+                Begun::Passed(entry)
+            }
+            Self::Permits(again, ticket, _) if ticket.is_granted() => again.ask(Hand::Permits(ticket)),
+            Self::Permits(again, _, blocked) => Begun::Blocked(turn_away_late(&again, blocked)),
+            Self::Place(again, place) => again.ask(Hand::Place(place)),
+            Self::Over => unreachable!("a wait that is over is not asked again"),
+        }
+    }
+}
+
+/// A call by name on its way in.
+#[derive(Debug)]
+pub(crate) struct Entering(Option<Begun>);
+
+impl Entering {
+    pub(crate) fn new(begun: Begun) -> Self {
+        Self(Some(begun))
+    }
+}
+
+impl Future for Entering {
+    type Output = Result<Entry, Blocked>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match self.0.take().expect("not polled again after it was ready") {
+                Begun::Passed(mut entry) => {
+                    entry.was_panicking = panicking();
+                    return Poll::Ready(Ok(entry));
+                }
+                Begun::Blocked(blocked) => return Poll::Ready(Err(blocked)),
+                Begun::Waiting(mut waiting) => match waiting.poll(context) {
+                    Poll::Ready(begun) => self.0 = Some(begun),
+                    Poll::Pending => {
+                        self.0 = Some(Begun::Waiting(waiting));
+                        return Poll::Pending;
+                    }
+                },
+            }
+        }
+    }
+}

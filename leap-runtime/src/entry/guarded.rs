@@ -1,0 +1,167 @@
+//! The future of a guarded body: waits until its call may start, runs the body, and ends the call.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::begin::{Begun, Waiting};
+use super::{Entry, Running};
+use crate::blocked::Blocked;
+use crate::current::Marks;
+use crate::event::Outcome;
+
+pin_project! {
+    /// The future of a guarded body, and the entry that ends with it.
+    ///
+    /// The fields are dropped in this order: what a cancelled body drops is still part of the call.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct Guarded<F, J> {
+        #[pin]
+        future: F,
+        judge: Option<J>,
+        stage: Stage,
+    }
+}
+
+/// How far a guarded future has come.
+#[derive(Debug)]
+enum Stage {
+    /// The call is on its way in.
+    Waiting(Box<Waiting>),
+    Running(Entry),
+    /// The future is about to hear that it does not run, and answers in the body's place.
+    TurnedAway(Blocked),
+    /// There is no call, or it has ended.
+    Over,
+}
+
+impl From<Begun> for Stage {
+    fn from(begun: Begun) -> Self {
+        match begun {
+            Begun::Passed(mut entry) => {
+                entry.outcome = Some(Outcome::Cancelled);
+                Self::Running(entry)
+            }
+            Begun::Blocked(blocked) => Self::TurnedAway(blocked),
+            Begun::Waiting(waiting) => Self::Waiting(waiting),
+        }
+    }
+}
+
+impl<F, J> Guarded<F, J> {
+    /// `future` asks [`turned_away`] first of all, and answers a call that was blocked; `judge` is asked only about
+    /// calls that were let through.
+    pub(crate) fn new(begun: Begun, future: F, judge: J) -> Self {
+        Self { future, judge: Some(judge), stage: begun.into() }
+    }
+
+    /// As [`new`](Self::new), for a call that was let through.
+    pub(crate) fn of_entry(entry: Entry, future: F, judge: J) -> Self {
+        Self::new(Begun::Passed(entry), future, judge)
+    }
+}
+
+impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        while let Stage::Waiting(waiting) = this.stage {
+            match waiting.poll(context) {
+                Poll::Ready(begun) => *this.stage = begun.into(),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        if let Stage::TurnedAway(_) = this.stage {
+            let Stage::TurnedAway(blocked) = std::mem::replace(this.stage, Stage::Over) else {
+                unreachable!("looked at just now")
+            };
+            let _telling = Telling::new(blocked);
+            return this.future.poll(context);
+        }
+        let ends_by_panic = EndsByPanic(this.stage);
+        let running = ends_by_panic.0.entry().map(Running::new);
+        let polled = this.future.poll(context);
+        drop(running);
+        std::mem::forget(ends_by_panic);
+        match (polled, this.stage.entry()) {
+            (Poll::Pending, Some(entry)) => {
+                if !entry.marks.is_silent() {
+                    entry.hear();
+                }
+                Poll::Pending
+            }
+            (Poll::Ready(value), Some(entry)) => {
+                if let Some(judge) = this.judge.take() {
+                    entry.judge(&value, judge);
+                }
+                *this.stage = Stage::Over;
+                Poll::Ready(value)
+            }
+            // No call, or polled after it was ready: the body has said what it thinks of that.
+            (polled, None) => polled,
+        }
+    }
+}
+
+impl Stage {
+    #[inline]
+    fn entry(&mut self) -> Option<&mut Entry> {
+        match self {
+            Self::Running(entry) => Some(entry),
+            Self::Waiting(_) | Self::TurnedAway(_) | Self::Over => None,
+        }
+    }
+}
+
+/// Ends the call of a body that panics while it is polled, although its future may live on.
+struct EndsByPanic<'a>(&'a mut Stage);
+
+impl Drop for EndsByPanic<'_> {
+    fn drop(&mut self) {
+        if let Stage::Running(entry) = std::mem::replace(self.0, Stage::Over) {
+            entry.end(Outcome::Exception);
+        }
+    }
+}
+
+thread_local! {
+    static TURNED_AWAY: Cell<Option<Blocked>> = const { Cell::new(None) };
+}
+
+/// The stretch during which a future is polled for the first time and hears that its body is not to run.
+struct Telling(Marks);
+
+impl Telling {
+    fn new(blocked: Blocked) -> Self {
+        TURNED_AWAY.set(Some(blocked));
+        Self(Marks::TURNED_AWAY.swap())
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.swap();
+    }
+}
+
+/// Whether the future that is being polled for the first time is to answer that its call was blocked.
+#[inline]
+pub fn is_turned_away() -> bool {
+    Marks::is_turned_away()
+}
+
+/// The block that the future is to answer with.
+///
+/// # Panics
+///
+/// If the future was not [turned away](is_turned_away), or has taken its block already.
+pub fn turned_away() -> Blocked {
+    Marks::hear_turned_away();
+    TURNED_AWAY.take().expect("a future that is turned away is told by what")
+}
