@@ -1,15 +1,18 @@
 //! What the resources of one registry share: its clock, its settings, and who watches.
+#![cfg_attr(not(test), expect(dead_code, reason = "no call waits yet"))]
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwap;
 
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::event::{ContainedPanic, Observer};
+use crate::timer::{Alarm, Sleep};
 
 /// The clock of a registry. The usual one is called directly, so that reading it can be inlined.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ pub(crate) enum AnyClock {
 /// Shared by a registry and its resources.
 pub(crate) struct Environment {
     clock: AnyClock,
+    timer: Option<Box<dyn Sleep>>,
     second_buckets: u32,
     observers: ArcSwap<Vec<Arc<dyn Observer>>>,
     /// Spares the usual call a look at an empty list.
@@ -29,9 +33,15 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(clock: AnyClock, second_buckets: u32, observers: Vec<Arc<dyn Observer>>) -> Self {
+    pub(crate) fn new(
+        clock: AnyClock,
+        timer: Option<Box<dyn Sleep>>,
+        second_buckets: u32,
+        observers: Vec<Arc<dyn Observer>>,
+    ) -> Self {
         Self {
             clock,
+            timer,
             second_buckets,
             is_observed: AtomicBool::new(!observers.is_empty()),
             observers: ArcSwap::from_pointee(observers),
@@ -52,6 +62,20 @@ impl Environment {
             AnyClock::System(clock) => clock.wall(),
             AnyClock::Other(clock) => clock.wall(),
         }
+    }
+
+    /// The clock, for those who wait.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        match &self.clock {
+            AnyClock::System(clock) => clock,
+            AnyClock::Other(clock) => &**clock,
+        }
+    }
+
+    /// Whether an async call can wait here: the clock wakes it, or a timer does.
+    pub(crate) fn can_wait(&self) -> bool {
+        self.clock().wake_at(Timestamp::ZERO, Waker::noop())
+            || self.timer.as_ref().is_some_and(|timer| timer.can_sleep())
     }
 
     /// The buckets that statistics cut the last second into.
@@ -134,6 +158,13 @@ impl Environment {
     }
 }
 
+impl Alarm {
+    /// Ready when its moment has come in this environment.
+    pub(crate) fn poll(&mut self, environment: &Environment, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_by(environment.clock(), environment.timer.as_deref(), context)
+    }
+}
+
 /// A panic leaves nothing half-done in here: what a clock or an observer leaves in itself is its own business, as with
 /// any global that a body might call.
 impl UnwindSafe for Environment {}
@@ -146,5 +177,53 @@ impl fmt::Debug for Environment {
             .field("second_buckets", &self.second_buckets)
             .field("observers", &self.observers.load().len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests {
+    use std::future::{Future, ready};
+    use std::pin::Pin;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::ManualClock;
+
+    /// A timer that is there, or is not.
+    struct Is(bool);
+
+    impl Sleep for Is {
+        fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(ready(()))
+        }
+
+        fn can_sleep(&self) -> bool {
+            self.0
+        }
+    }
+
+    fn environment(clock: AnyClock, timer: Option<Is>) -> Environment {
+        Environment::new(clock, timer.map(|timer| Box::new(timer) as _), 10, vec![])
+    }
+
+    #[test]
+    fn a_call_can_wait_where_the_clock_wakes_it_or_a_timer_does() {
+        let system = || AnyClock::System(SystemClock::new());
+        assert!(environment(AnyClock::Other(Arc::new(ManualClock::new())), None).can_wait());
+        assert!(environment(system(), Some(Is(true))).can_wait());
+        assert!(!environment(system(), Some(Is(false))).can_wait());
+        assert!(!environment(system(), None).can_wait());
+    }
+
+    #[test]
+    fn an_alarm_goes_off_by_the_clock_of_its_environment() {
+        let clock = ManualClock::new();
+        let environment = environment(AnyClock::Other(Arc::new(clock.clone())), None);
+        let mut alarm = Alarm::new(Timestamp::from_millis(5));
+        let mut poll = || alarm.poll(&environment, &mut Context::from_waker(Waker::noop()));
+        assert_eq!(poll(), Poll::Pending);
+        clock.advance(Duration::from_millis(5));
+        assert_eq!(poll(), Poll::Ready(()));
     }
 }

@@ -48,7 +48,7 @@
 //!
 //! | feature | default | what it adds |
 //! | --- | --- | --- |
-//! | `tokio` | yes | [`TokioClock`]: a registry on tokio's clock, so that a paused clock works |
+//! | `tokio` | yes | [`TokioClock`], and the timer by which async calls wait; a paused clock works |
 //! | `quanta` | yes | the system clock reads the time stamp counter: about half the cost of the OS clock |
 //! | `tracing` | no | `TracingObserver`: transitions, loads and blocks as `tracing` events |
 //! | `serde` | no | `Serialize` for statistics and load reports |
@@ -60,6 +60,7 @@
 mod sync;
 
 pub mod clock;
+mod timer;
 pub mod window;
 
 mod blocked;
@@ -99,6 +100,7 @@ pub use rule::{
     RuleError, RuleId, RuleKind, RuleSet, Strategy, SystemRule,
 };
 pub use stats::{BreakerStats, Percentiles, ResourceStats, StatsTable, Traffic};
+pub use timer::Sleep;
 #[cfg(feature = "tracing")]
 pub use tracing::TracingObserver;
 pub use window::LeapArray;

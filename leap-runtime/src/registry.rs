@@ -22,6 +22,7 @@ use crate::environment::{AnyClock, Environment};
 use crate::event::{LoadReport, Observer};
 use crate::resource::{Handle, Resource};
 use crate::rule::{Mode, Rule, RuleKind, RuleSet};
+use crate::timer::{self, Sleep};
 
 /// Names longer than this, and empty ones, share one resource.
 pub(crate) const NAME_MAX: usize = 1024;
@@ -304,13 +305,14 @@ impl fmt::Debug for Registry {
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
+    timer: Option<Box<dyn Sleep>>,
     second_buckets: u32,
     observers: Vec<Arc<dyn Observer>>,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { clock: None, second_buckets: 10, observers: vec![] }
+        Self { clock: None, timer: timer::usual(), second_buckets: 10, observers: vec![] }
     }
 }
 
@@ -318,6 +320,15 @@ impl Builder {
     /// Decides by `clock` instead of the system's.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Has async calls wait by `sleep`: by tokio's timer unless given (with the feature `tokio`), else by none.
+    ///
+    /// A clock that [wakes](Clock::wake_at) those who wait goes before it. Where there is neither, an async call that
+    /// would have to wait is blocked. Sync calls need none.
+    pub fn sleep(mut self, sleep: impl Sleep) -> Self {
+        self.timer = Some(Box::new(sleep));
         self
     }
 
@@ -344,7 +355,7 @@ impl Builder {
     /// The registry.
     pub fn build(self) -> Registry {
         let clock = self.clock.map_or_else(|| AnyClock::System(SystemClock::default()), AnyClock::Other);
-        let environment = Environment::new(clock, self.second_buckets, self.observers);
+        let environment = Environment::new(clock, self.timer, self.second_buckets, self.observers);
         let inner =
             Inner { environment: Arc::new(environment), resources: DashMap::new(), loaded: Mutex::default() };
         Registry { inner: Arc::new(inner) }
@@ -355,6 +366,7 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("clock", &self.clock)
+            .field("has_timer", &self.timer.is_some())
             .field("second_buckets", &self.second_buckets)
             .field("observers", &self.observers.len())
             .finish()

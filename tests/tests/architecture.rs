@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of leap-runtime, lowest first, as ARCHITECTURE.md lists them.
-const RUNTIME: [&str; 19] = [
+const RUNTIME: [&str; 20] = [
     "sync",
     "clock",
+    "timer",
     "window",
     "rule",
     "blocked",

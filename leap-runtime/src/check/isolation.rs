@@ -1,140 +1,126 @@
 //! Limits on calls in flight, at work.
+//!
+//! Permits are taken and given back by one read-modify-write of a word, as long as nobody waits for them. Those who wait
+//! stand in a queue ([`queue`]); a call that is refused may join it with a [`Ticket`].
+#![cfg_attr(not(test), expect(dead_code, reason = "no call waits yet"))]
+
+mod queue;
 
 use std::sync::Arc;
 
+use self::queue::Permits;
 use crate::blocked::{By, Refusal};
+use crate::clock::Timestamp;
 use crate::rule::{IsolationRule, RuleId};
-use crate::sync::{AtomicU32, Ordering};
+
+pub(crate) use self::queue::{Ticket, ToWake};
 
 /// The isolation rules of a resource: one count of the permits in flight, which the smallest limit decides on.
 ///
-/// The count lives as long as any isolation rule stands, over reloads. Calls that were already running when the first
-/// one was loaded are not in it.
+/// The count and the queue live as long as any isolation rule stands, over reloads. Calls that were already running
+/// when the first one was loaded are not in it.
 #[derive(Debug)]
 pub(crate) struct Isolation {
     rules: Box<[(RuleId, IsolationRule)]>,
     limit: u32,
-    in_flight: Arc<AtomicU32>,
+    permits: Arc<Permits>,
 }
 
 impl Isolation {
-    /// None without rules.
+    /// None without rules. To be [settled](Self::settle) once it is published.
     pub(crate) fn new(rules: Vec<(RuleId, IsolationRule)>, previous: Option<&Self>) -> Option<Self> {
         let limit = rules.iter().map(|(_, rule)| rule.max_concurrency()).min()?;
-        let in_flight = previous.map_or_else(Arc::default, |previous| Arc::clone(&previous.in_flight));
-        Some(Self { rules: rules.into(), limit, in_flight })
+        let permits = match previous {
+            Some(previous) => Arc::clone(&previous.permits),
+            None => Arc::new(Permits::new(limit)),
+        };
+        Some(Self { rules: rules.into(), limit, permits })
     }
 
-    /// Takes `n` permits, to be given back by [`give_back`](Self::give_back).
+    /// Has the queue go by `current`, which is published now in place of `previous`: waiting calls get the permits that
+    /// a raised limit makes room for, and where no rule is left they all pass.
+    ///
+    /// To be called in the order in which plans are published.
+    pub(crate) fn settle(current: Option<&Self>, previous: Option<&Self>) -> Option<ToWake> {
+        match current {
+            Some(current) => Some(current.permits.set_limit(current.limit)),
+            None => previous.map(|previous| previous.permits.set_limit(u32::MAX)),
+        }
+    }
+
+    /// Takes `n` permits, to be given back by [`give_back`](Self::give_back). Nobody who waits is overtaken.
     ///
     /// Looking and taking are one compare-exchange, so no two calls can take the last permit.
     #[inline]
     pub(crate) fn take(&self, n: u32) -> Result<(), Refusal<'_>> {
-        // Acquire: what the calls that gave these permits back counted before is seen by the one that takes them, so
-        // the peak in flight cannot come out above the limit.
-        let taken = self.in_flight.fetch_update(Ordering::Acquire, Ordering::Relaxed, |held| {
-            held.checked_add(n).filter(|taken| *taken <= self.limit)
-        });
-        taken.map(drop).map_err(|held| self.refusal(held, n))
+        self.permits.take(n, self.limit).map_err(|seen| self.refusal(seen, n))
     }
 
     /// As [`take`](Self::take), but takes nothing.
     pub(crate) fn peek(&self, n: u32) -> Result<(), Refusal<'_>> {
-        let held = self.in_flight();
-        match held.checked_add(n) {
-            Some(taken) if taken <= self.limit => Ok(()),
-            _ => Err(self.refusal(held, n)),
+        match self.permits.now() {
+            seen if seen.fits(n, self.limit) => Ok(()),
+            seen => Err(self.refusal(seen, n)),
         }
+    }
+
+    /// A place in the queue for a call that was refused `n` permits; none if it is not to wait.
+    ///
+    /// It may wait for the shortest queue time of the rules that refuse it. If permits have come back meanwhile, and nobody
+    /// waits before it, it has them at once.
+    pub(crate) fn queue(&self, n: u32, now: Timestamp) -> Option<Ticket> {
+        let seen = self.permits.now();
+        let refuses =
+            |rule: &IsolationRule| self.refuses(rule, seen, n) || rule.max_concurrency() == self.limit;
+        let rules = self.rules.iter().map(|(_, rule)| rule).filter(|rule| refuses(rule));
+        let time = rules.map(IsolationRule::queue_time).min()?;
+        (!time.is_zero() && n <= self.limit).then(|| self.permits.queue(n, now.saturating_add(time)))
+    }
+
+    /// Has the caller hold the permits that its ticket was granted, as if it had taken them here.
+    ///
+    /// It takes anew if the ticket is for the permits of another time: if all isolation rules went away, and others came,
+    /// while it waited.
+    pub(crate) fn redeem(&self, ticket: Ticket) -> Result<(), Refusal<'_>> {
+        let n = ticket.permits();
+        if ticket.is_for(&self.permits) && ticket.claim() { Ok(()) } else { self.take(n) }
     }
 
     #[inline]
     pub(crate) fn give_back(&self, n: u32) {
-        // Release: see `take`.
-        self.in_flight.fetch_sub(n, Ordering::Release);
+        self.permits.give_back(n);
     }
 
+    /// The permits that calls hold, those included that were granted to a waiting call which has not gone on yet.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
+        self.permits.now().in_flight()
+    }
+
+    /// The calls that wait for permits.
+    pub(crate) fn queued(&self) -> u32 {
+        self.permits.now().queued()
+    }
+
+    fn refuses(&self, rule: &IsolationRule, seen: queue::Word, n: u32) -> bool {
+        let is_full = seen.in_flight().checked_add(n).is_none_or(|taken| taken > rule.max_concurrency());
+        // Those who wait do so for the smallest limit.
+        is_full || (seen.queued() > 0 && rule.max_concurrency() == self.limit)
     }
 
     #[inline]
-    fn refusal(&self, held: u32, n: u32) -> Refusal<'_> {
-        let is_full = |limit| held.checked_add(n).is_none_or(|taken| taken > limit);
+    fn refusal(&self, seen: queue::Word, n: u32) -> Refusal<'_> {
         let (rule, limit) = self
             .rules
             .iter()
+            .find(|(_, rule)| self.refuses(rule, seen, n))
             .map(|(id, rule)| (id, rule.max_concurrency()))
-            .find(|(_, limit)| is_full(*limit))
             .expect("the smallest limit is one of them and refused");
-        Refusal { rule, by: By::Isolation { limit, in_flight: held }, until: None }
-    }
-}
-
-#[cfg(test)]
-#[cfg(not(any(leap_loom, leap_shuttle)))]
-mod tests {
-    use super::*;
-    use crate::rule::RuleKind;
-
-    fn isolation(limits: &[u32]) -> Isolation {
-        let rules = limits.iter().enumerate().map(|(position, limit)| {
-            (RuleId::new(None, RuleKind::Isolation, position), IsolationRule::new(*limit))
-        });
-        Isolation::new(rules.collect(), None).unwrap()
-    }
-
-    #[test]
-    fn the_last_permit_passes_and_the_next_is_refused() {
-        let isolation = isolation(&[10]);
-        assert!(isolation.take(6).is_ok());
-        assert!(isolation.take(5).is_err());
-        assert!(isolation.take(4).is_ok());
-        assert!(isolation.take(1).is_err());
-        isolation.give_back(1);
-        assert!(isolation.take(1).is_ok());
-        assert!(isolation.take(u32::MAX).is_err());
-    }
-
-    #[test]
-    fn the_first_rule_that_refuses_is_named() {
-        let isolation = isolation(&[5, 3, 2]);
-        assert!(isolation.take(2).is_ok());
-        assert_eq!(isolation.peek(1).unwrap_err().rule.position(), 2);
-        assert_eq!(isolation.peek(2).unwrap_err().rule.position(), 1);
-        assert_eq!(isolation.peek(9).unwrap_err().rule.position(), 0);
+        Refusal { rule, by: By::Isolation { limit, in_flight: seen.in_flight() }, until: None }
     }
 }
 
 #[cfg(all(test, leap_loom))]
-mod models {
-    use super::*;
-    use crate::rule::RuleKind;
-
-    #[test]
-    fn never_more_than_the_limit_in_flight_and_every_permit_comes_back() {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
-        model.check(|| {
-            let rule = (RuleId::new(None, RuleKind::Isolation, 0), IsolationRule::new(1));
-            let isolation = loom::sync::Arc::new(Isolation::new(vec![rule], None).unwrap());
-            let inside = loom::sync::Arc::new(AtomicU32::new(0));
-            let threads: Vec<_> = (0..3)
-                .map(|_| {
-                    let (isolation, inside) = (isolation.clone(), inside.clone());
-                    loom::thread::spawn(move || {
-                        if isolation.take(1).is_ok() {
-                            assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two at once");
-                            inside.fetch_sub(1, Ordering::Relaxed);
-                            isolation.give_back(1);
-                        }
-                    })
-                })
-                .collect();
-            for thread in threads {
-                thread.join().unwrap();
-            }
-            assert_eq!(isolation.in_flight(), 0);
-            assert!(isolation.take(1).is_ok());
-        });
-    }
-}
+mod models;
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests;

@@ -60,6 +60,8 @@ pub enum RuleError {
     CpuShare(f64),
     /// An average response time of nothing, or of over a year.
     AvgRt(Duration),
+    /// A time in a queue of over a year.
+    QueueTime(Duration),
 }
 
 impl RuleError {
@@ -82,6 +84,7 @@ impl RuleError {
             Self::SystemLoad(_) => "a load must be 0 or more, and finite",
             Self::CpuShare(_) => "a cpu share must be between 0 and 1",
             Self::AvgRt(_) => "an average response time must be above 0 and at most a year",
+            Self::QueueTime(_) => "`queue_ms` must be at most a year",
         }
     }
 }
@@ -161,6 +164,7 @@ impl fmt::Display for RuleError {
                     "an average response time of {time:?} cannot be held: it must be above 0 and at most a year"
                 )
             }
+            Self::QueueTime(time) => write!(f, "a call cannot queue for {time:?}: at most a year"),
         }
     }
 }
