@@ -21,13 +21,8 @@ use crate::entry::{self, Entry};
 use crate::environment::{AnyClock, Environment};
 use crate::event::{LoadReport, Observer};
 use crate::resource::{Handle, Resource};
-use crate::rule::{Mode, Rule, RuleKind, RuleSet};
+use crate::rule::{Mode, NAME_MAX, OVERFLOW, Rule, RuleKind, RuleSet, is_name};
 use crate::timer::{self, Sleep};
-
-/// Names longer than this, and empty ones, share one resource.
-pub(crate) const NAME_MAX: usize = 1024;
-/// Where calls go whose name cannot be a resource's.
-pub(crate) const OVERFLOW: &str = "(overflow)";
 
 /// All resources, their statistics and rules. A cheap handle: clones are the same registry.
 ///
@@ -251,10 +246,6 @@ impl Registry {
         all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         all
     }
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= NAME_MAX
 }
 
 /// Counts what becomes of the rules of one resource, kind by kind and place by place.

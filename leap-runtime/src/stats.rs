@@ -11,6 +11,7 @@ use crate::node::Counts;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::rule::{BreakerState, Mode, Rule, RuleId};
+use crate::share::Share;
 
 impl Registry {
     /// The statistics of a resource; none if nobody has entered it or loaded rules for it.
@@ -142,6 +143,60 @@ impl ResourceStats {
     /// The rules at work, with those that are switched off.
     pub fn rules(&self) -> impl Iterator<Item = (RuleId, Rule)> {
         self.rules.iter().copied()
+    }
+}
+
+/// What happened to the calls of a resource that have one origin, or came in by one entrance.
+///
+/// Up to 200 of each have numbers of their own; further ones are counted together as `(other)`.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ShareStats {
+    name: String,
+    second: Traffic,
+    minute: Traffic,
+    totals: Traffic,
+    in_flight: u64,
+}
+
+impl ShareStats {
+    /// To be called with a reading of the resource's clock.
+    #[allow(dead_code, reason = "used once relations are wired")]
+    pub(crate) fn of(share: &Share, now: Timestamp) -> Self {
+        share.turn(now);
+        let node = share.node();
+        Self {
+            name: share.name().to_owned(),
+            second: Traffic::of(&node.second(now), Extremes::Kept),
+            minute: Traffic::of(&node.minute_counts(now), Extremes::Kept),
+            totals: Traffic::of(&node.totals(), Extremes::NotKept),
+            in_flight: node.in_flight(),
+        }
+    }
+
+    /// The origin or entrance.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The last second, the running bucket included.
+    pub fn second(&self) -> &Traffic {
+        &self.second
+    }
+
+    /// The last minute, the running second included.
+    pub fn minute(&self) -> &Traffic {
+        &self.minute
+    }
+
+    /// Everything since the start. These only grow.
+    pub fn totals(&self) -> &Traffic {
+        &self.totals
+    }
+
+    /// Permits passed and not yet completed.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
     }
 }
 

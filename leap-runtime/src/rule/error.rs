@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::NAME_MAX;
 use super::flow::is_time;
 
 /// Why a rule cannot be held.
@@ -62,6 +63,15 @@ pub enum RuleError {
     AvgRt(Duration),
     /// A time in a queue of over a year.
     QueueTime(Duration),
+    /// A list of origins without any.
+    NoOrigins,
+    /// An origin in a list that nobody can have: an empty name, or one of over 1 KiB.
+    Origin {
+        /// Its place in the list, counted from 0.
+        position: usize,
+        /// The length of the name in bytes.
+        len: usize,
+    },
 }
 
 impl RuleError {
@@ -85,6 +95,8 @@ impl RuleError {
             Self::CpuShare(_) => "a cpu share must be between 0 and 1",
             Self::AvgRt(_) => "an average response time must be above 0 and at most a year",
             Self::QueueTime(_) => "`queue_ms` must be at most a year",
+            Self::NoOrigins => "a list of origins must name at least one",
+            Self::Origin { .. } => "an origin's name must have 1 to 1024 bytes",
         }
     }
 }
@@ -165,6 +177,18 @@ impl fmt::Display for RuleError {
                 )
             }
             Self::QueueTime(time) => write!(f, "a call cannot queue for {time:?}: at most a year"),
+            Self::NoOrigins => f.write_str(
+                "a list without origins would allow nobody or deny nobody: it must name at least one",
+            ),
+            Self::Origin { position, len: 0 } => {
+                write!(
+                    f,
+                    "origin {position} of the list has no name; calls without an origin pass in any case"
+                )
+            }
+            Self::Origin { position, len } => {
+                write!(f, "origin {position} of the list has a name of {len} bytes: at most {NAME_MAX}")
+            }
         }
     }
 }

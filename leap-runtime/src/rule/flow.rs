@@ -1,5 +1,6 @@
 //! Limits on permits per interval.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -42,6 +43,25 @@ pub enum Behavior {
     Reject,
 }
 
+/// Which calls a flow rule counts and limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Relation {
+    /// All calls of the resource.
+    #[default]
+    Own,
+    /// The calls of the resource are refused while another resource has reached the limit.
+    Associated(Cow<'static, str>),
+    /// Calls that came in by this entrance.
+    Entrance(Cow<'static, str>),
+    /// Calls of this origin.
+    Origin(Cow<'static, str>),
+    /// Calls of origins that no other rule of the resource names, each counted on its own.
+    OtherOrigins,
+    /// Calls of every origin, each counted on its own.
+    EachOrigin,
+}
+
 /// How exactly a window limit holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -80,6 +100,7 @@ pub struct FlowRule {
     behavior: Behavior,
     precision: Option<Precision>,
     n_buckets: u32,
+    relation: &'static Relation,
     mode: Mode,
 }
 
@@ -103,7 +124,7 @@ impl FlowRule {
 
     const fn unchecked(limit: f64, interval: Duration) -> Self {
         let (behavior, mode) = (Behavior::Reject, Mode::Enforce);
-        Self { limit, interval, behavior, precision: None, n_buckets: 100, mode }
+        Self { limit, interval, behavior, precision: None, n_buckets: 100, relation: &Relation::Own, mode }
     }
 
     /// Sets the interval that the limit is for (1 s).
@@ -137,6 +158,17 @@ impl FlowRule {
             Ok(()) => self.checked(),
             Err(error) => Err(error),
         }
+    }
+
+    /// Which calls the rule counts and limits.
+    pub fn relation(&self) -> &Relation {
+        self.relation
+    }
+
+    #[cfg(test)]
+    pub(crate) fn related_by(mut self, relation: Relation) -> Self {
+        self.relation = Box::leak(Box::new(relation));
+        self
     }
 
     /// Sets whether the rule decides.

@@ -2,6 +2,8 @@
 //!
 //! A rule does not know that checks are built from it. Whoever holds one holds a rule that makes sense.
 
+#[allow(dead_code, reason = "used once relations are wired")]
+mod authority;
 mod breaker;
 mod error;
 mod flow;
@@ -11,12 +13,23 @@ mod system;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use authority::AuthorityRule;
 pub use breaker::{BreakerRule, BreakerState, Strategy};
 pub use error::RuleError;
-pub use flow::{Behavior, FlowRule, Precision};
+pub use flow::{Behavior, FlowRule, Precision, Relation};
 pub use isolation::IsolationRule;
 pub(crate) use system::Exceeded;
 pub use system::{Dimension, SystemRule};
+
+/// The longest name that a resource, an entrance or an origin can have, in bytes.
+pub(crate) const NAME_MAX: usize = 1024;
+/// What is counted under names that cannot be one.
+pub(crate) const OVERFLOW: &str = "(overflow)";
+
+/// Whether a resource, an entrance or an origin can be called this.
+pub(crate) const fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_MAX
+}
 
 /// Whether a rule decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -100,6 +100,17 @@ impl LeapArray {
         }
     }
 
+    /// Would `n` more fit under `limit`, at most [`Ring::MAX_COUNT`]? Adds nothing, and is never `Stale`.
+    pub(crate) fn ask(&self, now: Timestamp, n: u64, limit: u64, strict: bool) -> Answer {
+        loop {
+            // Acquire: the bases that go with this value must be seen with it.
+            match self.ring.ask(&self.total, self.total.load(Acquire), n, limit, strict, now) {
+                Answer::Stale => {}
+                answer => return answer,
+            }
+        }
+    }
+
     /// What was added in the bucket of `now` and those before it, one interval in all.
     pub fn sum(&self, now: Timestamp) -> u64 {
         self.look(now, |at| self.ring.count(self.ring.first_of(at), at, &self.total))

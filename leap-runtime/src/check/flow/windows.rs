@@ -17,7 +17,7 @@ use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Precision, RuleId};
 use crate::sync::{AtomicU64, Ordering};
-use crate::window::{Answer, PassLog, Ring};
+use crate::window::{Answer, LeapArray, PassLog, Ring};
 
 /// The largest count of a window: more would not be told apart from less in 32 bits.
 pub(crate) const WINDOW_MAX: u64 = Ring::MAX_COUNT;
@@ -33,6 +33,8 @@ pub(crate) struct Windows {
     lowered: Box<[Lowered]>,
     /// Written by whoever moves `passed`, while it stands.
     log: Option<Arc<PassLog>>,
+    /// Where rules of other resources count what passes here. Usually none.
+    watched: Box<[Arc<LeapArray>]>,
 }
 
 #[derive(Debug)]
@@ -105,7 +107,13 @@ impl Windows {
                 Limit { id, rule, permits, interval_ns: rule.interval_ns(), memory }
             })
             .collect();
-        Self { limits, lowered, log }
+        Self { limits, lowered, log, watched: Box::default() }
+    }
+
+    /// The same windows, with what passes told to the rules of other resources that watch these.
+    #[allow(dead_code, reason = "used once relations are wired")]
+    pub(crate) fn watched_by(self, watched: Box<[Arc<LeapArray>]>) -> Self {
+        Self { watched, ..self }
     }
 
     /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
@@ -214,7 +222,9 @@ impl Windows {
     ) -> Result<u64, Refusal<'_>> {
         if self.limits.is_empty() {
             // Relaxed: nobody decides on it here.
-            return Ok(total.fetch_add(n, Ordering::Relaxed) + n);
+            let after = total.fetch_add(n, Ordering::Relaxed) + n;
+            self.tell_watchers(n, now);
+            return Ok(after);
         }
         // Acquire: the bases and times that go with this value must be seen with it.
         let mut passed = total.load(Ordering::Acquire);
@@ -237,7 +247,24 @@ impl Windows {
         if let Some(log) = &self.log {
             log.record(total, passed, n, now);
         }
+        self.tell_watchers(n, now);
         Ok(passed + n)
+    }
+
+    #[inline]
+    fn tell_watchers(&self, n: u64, now: Timestamp) {
+        if !self.watched.is_empty() {
+            self.tell_each_watcher(n, now);
+        }
+    }
+
+    /// Out of line: hardly any resource is watched.
+    #[cold]
+    #[inline(never)]
+    fn tell_each_watcher(&self, n: u64, now: Timestamp) {
+        for passes in &self.watched {
+            passes.add(now, n);
+        }
     }
 
     /// As [`admit`](Self::admit), but takes nothing.
@@ -386,6 +413,7 @@ impl Windows {
                 added += step;
             }
         }
+        self.tell_watchers(added, now);
         added
     }
 }

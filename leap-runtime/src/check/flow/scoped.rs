@@ -1,0 +1,558 @@
+//! Flow rules for some calls of a resource: those of one entrance, of one origin, of other origins, of each origin.
+//!
+//! Such a rule decides on words of its own, never on the resource's `passed`: a gate holds one word, `admitted`, and the
+//! windows over it. A rule that counts origins on their own has a gate for each. A call is first asked at all gates that
+//! it has to go through, then commits at each in the order of the rules. Nothing is given back: what a lost race, or a
+//! later check, wastes is in a rule's word and in no statistic.
+//!
+//! # No origin gets more by coming and going
+//!
+//! Gates by origin stand in a table with so many places. Where all are taken, those leave at which nothing was admitted
+//! for an interval and [`SLACK`], and nobody is deciding: whoever decides holds the gate's `Arc`, which the table counts
+//! under its lock. Whoever finds no place goes through one gate shared by all such, the overflow. An origin that was
+//! sent there and gets a place of its own later goes through both, until what it had there has left the window.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use super::windows::Windows;
+use crate::blocked::{By, Refusal};
+use crate::clock::Timestamp;
+use crate::rule::{FlowRule, Relation, RuleId};
+use crate::sync::{AtomicU64, Ordering};
+
+/// The origins that a rule counts on their own at once.
+const ORIGINS_MAX: usize = 1_000;
+/// How much longer than an interval a gate is at rest before it may leave: as long as a thread may have been stopped
+/// between the reading of its clock and its coming here.
+const SLACK: Duration = Duration::from_secs(1);
+/// How often a full table looks for gates that may leave: to look at a thousand takes some 10 µs.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// How many groups of origins are told apart in memory of who was sent to the overflow.
+const GROUPS: usize = 1_024;
+
+/// The rules of a resource that hold for some of its calls.
+#[derive(Debug, Default)]
+pub(crate) struct Scoped {
+    rules: Box<[ScopedRule]>,
+    /// The origins that have rules of their own, so they are no others.
+    named: Box<[Box<str>]>,
+}
+
+#[derive(Debug)]
+struct ScopedRule {
+    id: RuleId,
+    rule: FlowRule,
+    permits: u64,
+    gates: Gates,
+}
+
+#[derive(Clone, Debug)]
+enum Gates {
+    One(Arc<Gate>),
+    /// Shared with the plans before and after, so that no call of an old plan makes an origin a second gate.
+    PerOrigin(Arc<Table>),
+}
+
+/// A word that a rule decides on, and the windows over it.
+#[derive(Debug)]
+struct Gate {
+    word: Arc<Word>,
+    windows: Windows,
+    /// Which rule of its table it was made by.
+    generation: u64,
+    /// Until when the overflow is to be asked too.
+    beside_until: Timestamp,
+}
+
+/// Kept when the windows over it are replaced. On a cache line of its own: origins next to each other call at once.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Word {
+    admitted: AtomicU64,
+    /// The latest reading of whoever was admitted, in ns.
+    last: AtomicU64,
+}
+
+impl Gate {
+    fn new(id: RuleId, rule: &FlowRule, generation: u64, now: Timestamp) -> Self {
+        let word = Word { admitted: AtomicU64::new(0), last: AtomicU64::new(now.as_nanos()) };
+        let windows = Windows::new(&[(id, rule.clone())], &Windows::default(), &word.admitted, &|| now);
+        Self { word: Arc::new(word), windows, generation, beside_until: Timestamp::ZERO }
+    }
+
+    /// The same word with windows for another rule. [`catch_up`](Self::catch_up) is to be called once it stands.
+    fn renewed(
+        &self,
+        id: RuleId,
+        rule: &FlowRule,
+        generation: u64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        let word = Arc::clone(&self.word);
+        let windows = Windows::new(&[(id, rule.clone())], &self.windows, &word.admitted, reading);
+        Self { word, windows, generation, beside_until: self.beside_until }
+    }
+
+    fn catch_up(&self, reading: &impl Fn() -> Timestamp) {
+        self.windows.catch_up(&self.word.admitted, reading);
+    }
+
+    fn peek(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
+        self.windows.peek(&self.word.admitted, now, n, reading)
+    }
+
+    fn commit(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
+        self.windows.admit(&self.word.admitted, now, n, reading)?;
+        // Relaxed: read only by who holds the last `Arc`, and so has acquired it.
+        self.word.last.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether nothing was admitted for so long, and nobody is deciding here, nor by windows that stood before.
+    fn is_at_rest(gate: &mut Arc<Self>, rest: Duration, now: Timestamp) -> bool {
+        let word = Arc::get_mut(gate).and_then(|gate| Arc::get_mut(&mut gate.word));
+        word.is_some_and(|word| {
+            now >= Timestamp::from_nanos(word.last.load(Ordering::Relaxed)).saturating_add(rest)
+        })
+    }
+}
+
+impl Scoped {
+    /// Those of `rules` that hold for some calls only, going on from `previous`. Rules that are no limit are left out.
+    ///
+    /// While calls go on by the previous ones, [`catch_up`](Self::catch_up) is to be called once these are published.
+    pub(crate) fn new(
+        rules: &[(RuleId, FlowRule)],
+        previous: &Self,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        Self::with_places(ORIGINS_MAX, rules, previous, reading)
+    }
+
+    fn with_places(
+        most: usize,
+        rules: &[(RuleId, FlowRule)],
+        previous: &Self,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        let scoped = |(id, rule): &(RuleId, FlowRule)| {
+            let is_scoped = !matches!(rule.relation(), Relation::Own | Relation::Associated(_));
+            let permits = rule.permits().filter(|_| is_scoped)?;
+            let before = |before: &&ScopedRule| before.id == *id && before.rule.relation() == rule.relation();
+            let gates = match previous.rules.iter().find(before) {
+                Some(before) => before.gates.renewed(*id, &before.rule, rule, reading),
+                None => Gates::new(most, *id, rule, reading()),
+            };
+            Some(ScopedRule { id: *id, rule: rule.clone(), permits, gates })
+        };
+        let named = rules.iter().filter_map(|(_, rule)| match rule.relation() {
+            Relation::Origin(name) => Some(name.as_ref().into()),
+            _ => None,
+        });
+        Self { rules: rules.iter().filter_map(scoped).collect(), named: named.collect() }
+    }
+
+    /// Writes what calls that went by the previous windows left unwritten.
+    pub(crate) fn catch_up(&self, reading: impl Fn() -> Timestamp) {
+        for rule in &self.rules {
+            if let Gates::One(gate) = &rule.gates {
+                gate.catch_up(&reading);
+            }
+        }
+    }
+
+    /// Whether these have to be built anew because a log is too old to count on. Those of single origins see to it
+    /// themselves.
+    pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
+        let is_worn_out = |rule: &ScopedRule| match &rule.gates {
+            Gates::One(gate) => gate.windows.is_worn_out(now),
+            Gates::PerOrigin(_) => false,
+        };
+        self.rules.iter().any(is_worn_out)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rules that a call has to do with.
+    fn rules_for<'s, 'c>(
+        &'s self,
+        origin: Option<&'c str>,
+        entrance: Option<&'c str>,
+    ) -> impl Iterator<Item = (&'s ScopedRule, &'c str)> {
+        self.rules.iter().filter_map(move |rule| {
+            let holds = match rule.rule.relation() {
+                Relation::Own | Relation::Associated(_) => false,
+                Relation::Entrance(name) => entrance == Some(name),
+                Relation::Origin(name) => origin == Some(name),
+                Relation::OtherOrigins => origin.is_some_and(|origin| !self.is_named(origin)),
+                Relation::EachOrigin => origin.is_some(),
+            };
+            holds.then_some((rule, origin.unwrap_or_default()))
+        })
+    }
+
+    fn is_named(&self, origin: &str) -> bool {
+        self.named.iter().any(|named| **named == *origin)
+    }
+
+    /// The gates that a call has to go through, in the order of their rules. An origin that is new gets a gate.
+    pub(crate) fn select(
+        &self,
+        origin: Option<&str>,
+        entrance: Option<&str>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Selected<'_> {
+        let mut selected = Selected::default();
+        for (rule, origin) in self.rules_for(origin, entrance) {
+            match &rule.gates {
+                Gates::One(gate) => selected.push(rule, Arc::clone(gate)),
+                Gates::PerOrigin(table) => {
+                    let Found { gate, beside } = table.find(origin, now, reading);
+                    selected.push(rule, gate);
+                    if let Some(gate) = beside {
+                        selected.push(rule, gate);
+                    }
+                }
+            }
+        }
+        selected
+    }
+
+    /// Whether a call of `n` permits would be let through; takes nothing and makes no gate.
+    pub(crate) fn peek(
+        &self,
+        origin: Option<&str>,
+        entrance: Option<&str>,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'_>> {
+        let mut verdict = Verdict::new(now);
+        for (rule, origin) in self.rules_for(origin, entrance) {
+            let found = match &rule.gates {
+                Gates::One(gate) => Some(Found { gate: Arc::clone(gate), beside: None }),
+                Gates::PerOrigin(table) => table.look(origin, now),
+            };
+            match found {
+                Some(Found { gate, beside }) => {
+                    verdict.hear(rule, &gate.peek(n, now, reading));
+                    if let Some(beside) = beside {
+                        verdict.hear(rule, &beside.peek(n, now, reading));
+                    }
+                }
+                None if n > rule.permits => verdict.refuse(rule, false, None),
+                None => {}
+            }
+        }
+        verdict.result()
+    }
+}
+
+/// The gates that one call has to go through. They stay while it is deciding.
+#[derive(Debug, Default)]
+pub(crate) struct Selected<'a> {
+    first: Option<Chosen<'a>>,
+    second: Option<Chosen<'a>>,
+    /// More rules than two for one call cost an allocation.
+    more: Vec<Chosen<'a>>,
+}
+
+#[derive(Debug)]
+struct Chosen<'a> {
+    rule: &'a ScopedRule,
+    gate: Arc<Gate>,
+}
+
+impl<'a> Selected<'a> {
+    fn push(&mut self, rule: &'a ScopedRule, gate: Arc<Gate>) {
+        let chosen = Some(Chosen { rule, gate });
+        match (&self.first, &self.second) {
+            (None, _) => self.first = chosen,
+            (_, None) => self.second = chosen,
+            _ => self.more.extend(chosen),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Chosen<'a>> {
+        self.first.iter().chain(&self.second).chain(&self.more)
+    }
+
+    /// Would `n` permits get through all gates? The first rule that refuses is named, with the latest moment of all.
+    pub(crate) fn peek(
+        &self,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'a>> {
+        let mut verdict = Verdict::new(now);
+        for Chosen { rule, gate } in self.iter() {
+            verdict.hear(rule, &gate.peek(n, now, reading));
+        }
+        verdict.result()
+    }
+
+    /// Takes `n` permits at every gate. Where another call was faster it is refused, and what it took before stays taken.
+    pub(crate) fn commit(
+        &self,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'a>> {
+        for Chosen { rule, gate } in self.iter() {
+            if let Err(refusal) = gate.commit(n, now, reading) {
+                let mut verdict = Verdict::new(now);
+                verdict.hear(rule, &Err(refusal));
+                return verdict.result();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What all gates together say.
+struct Verdict<'a> {
+    first: Option<(&'a ScopedRule, bool)>,
+    latest: Option<Timestamp>,
+}
+
+impl<'a> Verdict<'a> {
+    fn new(now: Timestamp) -> Self {
+        Self { first: None, latest: Some(now) }
+    }
+
+    fn hear(&mut self, rule: &'a ScopedRule, answer: &Result<(), Refusal<'_>>) {
+        if let Err(refusal) = answer {
+            let fits = !matches!(refusal.by, By::Flow { fits: false, .. });
+            self.refuse(rule, fits, refusal.until);
+        }
+    }
+
+    fn refuse(&mut self, rule: &'a ScopedRule, fits: bool, until: Option<Timestamp>) {
+        self.first.get_or_insert((rule, fits));
+        self.latest = self.latest.zip(until).map(|(latest, until)| latest.max(until));
+    }
+
+    fn result(self) -> Result<(), Refusal<'a>> {
+        match self.first {
+            None => Ok(()),
+            Some((ScopedRule { id, rule, .. }, fits)) => {
+                Err(Refusal { rule: id, by: By::Flow { rule, fits }, until: self.latest })
+            }
+        }
+    }
+}
+
+impl Gates {
+    fn new(most: usize, id: RuleId, rule: &FlowRule, now: Timestamp) -> Self {
+        match rule.relation() {
+            Relation::OtherOrigins | Relation::EachOrigin => {
+                Self::PerOrigin(Arc::new(Table::new(most, id, rule)))
+            }
+            _ => Self::One(Arc::new(Gate::new(id, rule, 0, now))),
+        }
+    }
+
+    /// These gates as the rule that was `before` is `now`. What was admitted counts on.
+    fn renewed(
+        &self,
+        id: RuleId,
+        before: &FlowRule,
+        now: &FlowRule,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        match self {
+            // A log that is worn out is replaced also where the rule is the same.
+            Self::One(gate) if before == now && !gate.windows.is_worn_out(reading()) => self.clone(),
+            Self::One(gate) => Self::One(Arc::new(gate.renewed(id, now, 0, reading))),
+            Self::PerOrigin(table) => {
+                table.go_by(now, reading);
+                self.clone()
+            }
+        }
+    }
+}
+
+/// A rule's gates by origin.
+struct Table {
+    id: RuleId,
+    most: usize,
+    /// Locked for a look-up, never while anything is asked or a clock is read.
+    inner: RwLock<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    rule: FlowRule,
+    /// Counts the rules that the table went by.
+    generation: u64,
+    gates: HashMap<Box<str>, Arc<Gate>>,
+    overflow: Option<Overflow>,
+    next_sweep: Timestamp,
+    hasher: RandomState,
+}
+
+/// Where all origins go that find no place.
+#[derive(Debug)]
+struct Overflow {
+    gate: Arc<Gate>,
+    /// Until when an origin of that group may have permits in here.
+    used_until: Box<[Timestamp]>,
+}
+
+/// Where an origin goes: its gate, and the overflow beside it where it may have permits there too.
+struct Found {
+    gate: Arc<Gate>,
+    beside: Option<Arc<Gate>>,
+}
+
+impl Table {
+    fn new(most: usize, id: RuleId, rule: &FlowRule) -> Self {
+        let hasher = RandomState::new();
+        let inner = Inner {
+            rule: rule.clone(),
+            generation: 0,
+            gates: HashMap::with_hasher(RandomState::clone(&hasher)),
+            overflow: None,
+            next_sweep: Timestamp::ZERO,
+            hasher,
+        };
+        Self { id, most, inner: RwLock::new(inner) }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        // What stands under the lock is whole at every moment, also where its holder panicked.
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, origin: &str, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Found {
+        let known = self.read().known(origin, now);
+        let mut found = known.unwrap_or_else(|| self.write().place(self.id, self.most, origin, now));
+        if found.gate.windows.is_worn_out(now) {
+            found.gate = self.renew(Some(origin), found.gate, reading);
+        }
+        found
+    }
+
+    /// As [`find`](Self::find), but nothing where the origin would get a new gate.
+    fn look(&self, origin: &str, now: Timestamp) -> Option<Found> {
+        let inner = self.read();
+        inner.known(origin, now).or_else(|| {
+            let overflow = inner.overflow.as_ref().filter(|_| inner.gates.len() >= self.most)?;
+            Some(Found { gate: Arc::clone(&overflow.gate), beside: None })
+        })
+    }
+
+    /// Has all gates go by `rule`: new ones at once, those that stand one after the other.
+    fn go_by(&self, rule: &FlowRule, reading: &impl Fn() -> Timestamp) {
+        let mut inner = self.write();
+        if inner.rule == *rule {
+            return;
+        }
+        inner.rule = rule.clone();
+        inner.generation += 1;
+        let mut standing: Vec<(Option<Box<str>>, Arc<Gate>)> =
+            inner.gates.iter().map(|(origin, gate)| (Some(origin.clone()), Arc::clone(gate))).collect();
+        standing.extend(inner.overflow.as_ref().map(|overflow| (None, Arc::clone(&overflow.gate))));
+        drop(inner);
+        for (origin, gate) in standing {
+            self.renew(origin.as_deref(), gate, reading);
+        }
+    }
+
+    /// Puts a gate with the same word and windows for the present rule in the place of `standing`: the origin's, or the
+    /// overflow. Not under the lock, because the clock is read; who finds that somebody else was faster looks again.
+    fn renew(
+        &self,
+        origin: Option<&str>,
+        mut standing: Arc<Gate>,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Arc<Gate> {
+        loop {
+            let (rule, generation) = {
+                let inner = self.read();
+                (inner.rule.clone(), inner.generation)
+            };
+            let renewed = Arc::new(standing.renewed(self.id, &rule, generation, reading));
+            let mut inner = self.write();
+            let present = inner.generation;
+            let Inner { gates, overflow, .. } = &mut *inner;
+            let own = origin.and_then(|origin| gates.get_mut(origin));
+            let place = own.or(overflow.as_mut().map(|overflow| &mut overflow.gate));
+            match place {
+                Some(place) if !Arc::ptr_eq(place, &standing) && place.generation == present => {
+                    return Arc::clone(place);
+                }
+                Some(place) if !Arc::ptr_eq(place, &standing) || generation != present => {
+                    standing = Arc::clone(place);
+                }
+                Some(place) => {
+                    *place = Arc::clone(&renewed);
+                    drop(inner);
+                    renewed.catch_up(reading);
+                    return renewed;
+                }
+                None => unreachable!("no gate leaves while somebody holds it"),
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn known(&self, origin: &str, now: Timestamp) -> Option<Found> {
+        let gate = Arc::clone(self.gates.get(origin)?);
+        let overflow = self.overflow.as_ref().filter(|_| now < gate.beside_until);
+        Some(Found { beside: overflow.map(|overflow| Arc::clone(&overflow.gate)), gate })
+    }
+
+    /// Gives an origin a gate of its own if there is a place.
+    fn place(&mut self, id: RuleId, most: usize, origin: &str, now: Timestamp) -> Found {
+        if let Some(known) = self.known(origin, now) {
+            return known;
+        }
+        let rest = self.rule.interval().saturating_add(SLACK);
+        if self.gates.len() >= most && now >= self.next_sweep {
+            self.gates.retain(|_, gate| !Gate::is_at_rest(gate, rest, now));
+            self.next_sweep = now.saturating_add(SWEEP_EVERY);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "modulo a small number")]
+        let group = self.hasher.hash_one(origin) as usize % GROUPS;
+        let make = |rule: &FlowRule| Gate::new(id, rule, self.generation, now);
+        if self.gates.len() >= most {
+            let overflow = self.overflow.get_or_insert_with(|| Overflow {
+                gate: Arc::new(make(&self.rule)),
+                used_until: vec![Timestamp::ZERO; GROUPS].into(),
+            });
+            let used_until = &mut overflow.used_until[group];
+            *used_until = now.saturating_add(rest).max(*used_until);
+            return Found { gate: Arc::clone(&overflow.gate), beside: None };
+        }
+        let beside_until =
+            self.overflow.as_ref().map_or(Timestamp::ZERO, |overflow| overflow.used_until[group]);
+        let gate = Arc::new(Gate { beside_until, ..make(&self.rule) });
+        self.gates.insert(origin.into(), gate);
+        self.known(origin, now).expect("just inserted")
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origins = self.read().gates.len();
+        f.debug_struct("Table").field("id", &self.id).field("origins", &origins).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+pub(super) mod tests;
