@@ -120,8 +120,10 @@ pub(crate) enum By<'a> {
         limit: u32,
         in_flight: u32,
     },
+    /// `share` is the percentage of calls let through, while that rises.
     Breaker {
         state: BreakerState,
+        share: Option<u16>,
     },
 }
 
@@ -180,6 +182,10 @@ enum Seen {
     Open,
     /// A half-open breaker whose probes are out.
     Probing,
+    /// A half-open breaker that lets a share of the calls through, in percent as the limit.
+    Ramping,
+    /// A breaker that somebody has forced open.
+    ForcedOpen,
 }
 
 /// No time to wait helps, or none is known.
@@ -193,9 +199,12 @@ impl Blocked {
                 (rule.limit(), rule.interval_ns(), 0, if fits { Seen::Full } else { Seen::TooMany })
             }
             By::Isolation { limit, in_flight } => (limit.into(), 0, in_flight, Seen::Busy),
-            By::Breaker { state } => {
-                (0.0, 0, 0, if state == BreakerState::HalfOpen { Seen::Probing } else { Seen::Open })
-            }
+            By::Breaker { share: Some(share), .. } => (share.into(), 0, 0, Seen::Ramping),
+            By::Breaker { state, share: None } => match state {
+                BreakerState::ForcedOpen => (0.0, 0, 0, Seen::ForcedOpen),
+                BreakerState::HalfOpen => (0.0, 0, 0, Seen::Probing),
+                _ => (0.0, 0, 0, Seen::Open),
+            },
         };
         let RuleId { function, kind, position } = *refusal.rule;
         let retry_after_ns = refusal.until.map_or(NEVER, |until| until.since_ns(now));
@@ -232,7 +241,7 @@ impl Blocked {
     /// How long to wait until a call has another chance, as far as this resource's own past tells.
     ///
     /// None where waiting does not help (more permits were asked for than can ever pass) or where it depends on
-    /// calls that are running (isolation, probes).
+    /// calls that are running (isolation, probes) or on a hand (a breaker that is forced open).
     pub fn retry_after(&self) -> Option<Duration> {
         (self.retry_after_ns != NEVER).then(|| Duration::from_nanos(self.retry_after_ns))
     }
@@ -251,7 +260,7 @@ impl Blocked {
     pub fn limit(&self) -> Option<f64> {
         match self.seen {
             Seen::Full | Seen::TooMany | Seen::Busy => Some(self.limit),
-            Seen::Open | Seen::Probing => None,
+            Seen::Open | Seen::Probing | Seen::Ramping | Seen::ForcedOpen => None,
         }
     }
 
@@ -266,7 +275,7 @@ impl Blocked {
             )]
             Seen::Full | Seen::TooMany => Some((self.limit as u64 + 1).saturating_sub(self.asked.into())),
             Seen::Busy => Some(self.in_flight.into()),
-            Seen::Open | Seen::Probing => None,
+            Seen::Open | Seen::Probing | Seen::Ramping | Seen::ForcedOpen => None,
         }
     }
 }
@@ -285,6 +294,10 @@ impl fmt::Display for Blocked {
             Seen::Busy => write!(f, "{in_flight} of at most {limit} calls are in flight"),
             Seen::Open => f.write_str("its circuit breaker is open"),
             Seen::Probing => f.write_str("its circuit breaker is half-open and all probes are out"),
+            Seen::Ramping => {
+                write!(f, "its circuit breaker is half-open and lets {limit}% of the calls through")
+            }
+            Seen::ForcedOpen => f.write_str("its circuit breaker is forced open"),
         }?;
         match self.retry_after() {
             Some(time) => write!(f, "; retry after {:?}", readable(time)),

@@ -70,9 +70,9 @@ fn tell_block(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timesta
 }
 
 #[cold]
-fn tell_transition(resource: &Resource, rule: RuleId, moved: Moved, at: Timestamp) {
-    let Moved { from, to, sequence } = moved;
-    let transition = Transition { resource: resource.name(), rule, from, to, at, sequence };
+pub(crate) fn tell_transition(resource: &Resource, rule: RuleId, moved: Moved, at: Timestamp) {
+    let Moved { from, to, forced, sequence } = moved;
+    let transition = Transition { resource: resource.name(), rule, from, to, forced, at, sequence };
     resource.environment().tell(|observer| observer.on_transition(&transition));
 }
 

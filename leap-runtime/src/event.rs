@@ -93,6 +93,7 @@ pub struct Transition<'a> {
     pub(crate) rule: RuleId,
     pub(crate) from: BreakerState,
     pub(crate) to: BreakerState,
+    pub(crate) forced: bool,
     pub(crate) at: Timestamp,
     pub(crate) sequence: u64,
 }
@@ -118,6 +119,11 @@ impl Transition<'_> {
         self.to
     }
 
+    /// Whether somebody moved it by hand: forced it open or closed, disabled or reset it.
+    pub fn is_forced(&self) -> bool {
+        self.forced
+    }
+
     /// When, by the registry's clock.
     pub fn at(&self) -> Timestamp {
         self.at
@@ -134,7 +140,8 @@ impl Transition<'_> {
 
 impl fmt::Display for Transition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "breaker of `{}` ({}): {} -> {}", self.resource, self.rule, self.from, self.to)
+        write!(f, "breaker of `{}` ({}): {} -> {}", self.resource, self.rule, self.from, self.to)?;
+        if self.forced { f.write_str(", by hand") } else { Ok(()) }
     }
 }
 

@@ -81,6 +81,7 @@ mod share;
 #[allow(dead_code, reason = "used once relations are wired")]
 mod tree;
 
+mod breakers;
 mod callsite;
 mod entry;
 mod registry;
@@ -94,6 +95,7 @@ mod stats;
 mod tracing;
 
 pub use blocked::{Blocked, Cause, FromBlocked};
+pub use breakers::BreakerHandle;
 pub use check::system::{DimensionStats, HostProbe, SystemProbe, SystemSample, SystemStats};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
@@ -106,8 +108,8 @@ pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
 pub use registry::{Builder, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
 pub use rule::{
-    AuthorityRule, Behavior, BreakerRule, BreakerState, Dimension, FlowRule, IsolationRule, Mode, Precision,
-    Relation, Rule, RuleError, RuleId, RuleKind, RuleSet, Strategy, SystemRule,
+    AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, IsolationRule, Mode,
+    Precision, Recovery, Relation, Rule, RuleError, RuleId, RuleKind, RuleSet, Strategy, SystemRule,
 };
 pub use stats::{BreakerStats, Percentiles, ResourceStats, ShareStats, StatsTable, Traffic};
 pub use timer::Sleep;

@@ -89,6 +89,12 @@ impl Resource {
         self.plan.load()
     }
 
+    /// Lets `act` do something to the present plan that its successors are to know of. It must call nobody's code.
+    pub(crate) fn with_plan<T>(&self, act: impl FnOnce(&Plan) -> T) -> T {
+        let _held = self.lock();
+        act(&self.plan.load())
+    }
+
     /// Makes the rules of a function's attribute part of this resource, once.
     pub(crate) fn attach(&self, site: usize, function: &'static str, rules: &'static [Rule]) {
         let mut sources = self.lock();

@@ -360,6 +360,7 @@ pub struct BreakerStats {
     calls: u32,
     bad_calls: u32,
     stuck_probes: u64,
+    share_percent: Option<u16>,
 }
 
 impl BreakerStats {
@@ -372,6 +373,7 @@ impl BreakerStats {
             calls: figures.sample.calls,
             bad_calls: figures.sample.bad,
             stuck_probes: figures.stuck_probes,
+            share_percent: figures.share,
         }
     }
 
@@ -388,6 +390,11 @@ impl BreakerStats {
     /// How long until a call may probe it, 0 if the next one may; none while it is closed, or its probes are out.
     pub fn next_probe(&self) -> Option<Duration> {
         self.next_probe
+    }
+
+    /// The percentage of calls that it lets through, while that rises after a recovery.
+    pub fn share_percent(&self) -> Option<u16> {
+        self.share_percent
     }
 
     /// The calls of its window that have a verdict.
@@ -463,6 +470,7 @@ impl fmt::Display for BreakerStats {
             self.calls
         )?;
         match self.next_probe {
+            _ if let Some(share) = self.share_percent => write!(f, ", {share}% let through"),
             Some(Duration::ZERO) => f.write_str(", the next call is a probe"),
             Some(wait) => write!(f, ", next probe in {wait:.1?}"),
             None => Ok(()),

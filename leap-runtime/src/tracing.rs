@@ -70,10 +70,10 @@ impl Observer for TracingObserver {
     }
 
     fn on_transition(&self, transition: &Transition<'_>) {
-        use crate::rule::BreakerState::Open;
+        use crate::rule::BreakerState::{ForcedOpen, Open};
         let (resource, rule) = (transition.resource(), transition.rule());
         let (from, to) = (transition.from(), transition.to());
-        if to == Open {
+        if matches!(to, Open | ForcedOpen) {
             ::tracing::warn!(target: "leap", resource, %rule, %from, %to, "breaker opened");
         } else {
             ::tracing::info!(target: "leap", resource, %rule, %from, %to, "breaker is {to}");

@@ -7,10 +7,10 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use common::{R, Recorder, at, call, call_for, ms, passes, qps, registry, registry_with};
-use leap_runtime::BreakerState::{Closed, HalfOpen, Open};
+use leap_runtime::BreakerState::{Closed, Disabled, ForcedClosed, ForcedOpen, HalfOpen, Open};
 use leap_runtime::{
-    Blocked, BreakerRule, BreakerState, BreakerStats, Cause, Entry, IsolationRule, ManualClock, Mode,
-    Observer, Outcome, Registry, RuleSet, Timestamp, Transition, guarded,
+    Blocked, BreakerHandle, BreakerRule, BreakerState, BreakerStats, Cause, Entry, IsolationRule,
+    ManualClock, Mode, Observer, Outcome, Recovery, Registry, RuleSet, Timestamp, Transition, guarded,
 };
 
 /// Trips on the second exception, opens for 1 s.
@@ -688,4 +688,427 @@ fn transitions_in_the_order_of_their_sequence_are_a_path_however_threads_tell_th
     assert!(path.len() > 10, "{path:?}");
     assert_eq!(path[0].1, Closed);
     assert!(path.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].2 == pair[1].1), "{path:?}");
+}
+
+/// The only breaker.
+fn handle(registry: &Registry) -> BreakerHandle {
+    let [handle] = registry.breakers(R).try_into().unwrap();
+    handle
+}
+
+#[test]
+fn a_breaker_that_is_forced_open_blocks_until_it_is_reset_and_names_no_time() {
+    let (registry, clock) = registry_with(RuleSet::new().breaker(R, touchy()));
+    let running = registry.enter(R).unwrap();
+    assert!(handle(&registry).force_open());
+    assert_eq!(state(&registry), ForcedOpen);
+    running.end(Outcome::Success);
+    for _ in 0..10 {
+        clock.advance(ms(5_000));
+        let blocked = registry.enter(R).unwrap_err();
+        assert_eq!((blocked.cause(), blocked.retry_after()), (Cause::Breaker, None));
+        assert_eq!(blocked.to_string(), "`orders.create` is blocked: its circuit breaker is forced open");
+        assert!(registry.would_pass(R, 1).is_err());
+    }
+    assert_eq!(registry.stats(R).unwrap().breakers()[0].next_probe(), None);
+    assert!(handle(&registry).reset());
+    assert_eq!((state(&registry), passes(&registry, R, 3)), (Closed, 3));
+}
+
+#[test]
+fn a_breaker_that_is_forced_closed_counts_and_never_trips() {
+    let (registry, _) = open(touchy());
+    assert!(handle(&registry).force_closed());
+    for _ in 0..10 {
+        assert!(call(&registry, R, Outcome::Exception));
+    }
+    let stats = registry.stats(R).unwrap();
+    assert_eq!((stats.breakers()[0].state(), stats.breakers()[0].bad_calls()), (ForcedClosed, 12));
+    assert!(handle(&registry).reset());
+    assert_eq!(registry.stats(R).unwrap().breakers()[0].calls(), 0, "what was before plays no part");
+    assert!(call(&registry, R, Outcome::Exception));
+    assert_eq!(state(&registry), Closed);
+    assert!(call(&registry, R, Outcome::Exception));
+    assert_eq!(state(&registry), Open);
+}
+
+#[test]
+fn a_breaker_that_is_disabled_lets_pass_and_counts_nothing() {
+    let (registry, _) = registry_with(RuleSet::new().breaker(R, touchy()));
+    assert!(handle(&registry).disable());
+    let late = registry.enter(R).unwrap();
+    for _ in 0..10 {
+        assert!(call(&registry, R, Outcome::Exception));
+    }
+    let stats = registry.stats(R).unwrap();
+    assert_eq!((stats.breakers()[0].state(), stats.breakers()[0].calls()), (Disabled, 0));
+    assert_eq!(stats.totals().exception(), 10);
+    assert!(handle(&registry).reset());
+    late.end(Outcome::Exception);
+    assert_eq!(registry.stats(R).unwrap().breakers()[0].calls(), 0, "not even a late one");
+}
+
+#[test]
+fn results_of_calls_from_before_a_hand_moved_it_move_nothing() {
+    let (registry, clock) = open(touchy());
+    clock.set(at(1_000));
+    let probe = registry.enter(R).unwrap();
+    assert!(handle(&registry).reset());
+    probe.end(Outcome::Exception);
+    assert_eq!(state(&registry), Closed);
+
+    trip(&registry);
+    clock.set(at(2_000));
+    let probe = registry.enter(R).unwrap();
+    assert!(handle(&registry).force_open());
+    probe.end(Outcome::Success);
+    assert_eq!(state(&registry), ForcedOpen);
+}
+
+#[test]
+fn observers_hear_of_what_a_hand_did_and_that_it_was_one() {
+    #[derive(Default)]
+    struct Log(Mutex<Vec<String>>);
+    impl Observer for Log {
+        fn on_transition(&self, transition: &Transition<'_>) {
+            assert_eq!(transition.is_forced(), transition.to_string().ends_with(", by hand"));
+            self.0.lock().unwrap().push(transition.to_string().replace("breaker of `orders.create` ", ""));
+        }
+    }
+    let log = Arc::new(Log::default());
+    let (registry, _) = registry_with(RuleSet::new().breaker(R, touchy()));
+    registry.observe(Arc::clone(&log));
+    trip(&registry);
+    let handle = handle(&registry);
+    assert!(handle.force_open());
+    assert!(handle.force_open(), "it stands there already: nobody is told");
+    assert!(handle.force_closed() && handle.disable() && handle.reset() && handle.reset());
+    assert_eq!(
+        *log.0.lock().unwrap(),
+        [
+            "(loaded/error_count/0): closed -> open",
+            "(loaded/error_count/0): open -> forced open, by hand",
+            "(loaded/error_count/0): forced open -> forced closed, by hand",
+            "(loaded/error_count/0): forced closed -> disabled, by hand",
+            "(loaded/error_count/0): disabled -> closed, by hand",
+        ]
+    );
+}
+
+#[test]
+fn what_a_hand_has_put_outlives_reloads_and_goes_with_its_rule() {
+    let load = |registry: &Registry, rule: BreakerRule| {
+        registry.load(RuleSet::new().breaker(R, rule).flow("another", qps(1.0))).unwrap();
+    };
+    let (registry, _) = registry_with(RuleSet::new().breaker(R, touchy()));
+    let handle = handle(&registry);
+    assert!(handle.force_open());
+    for rule in [touchy(), touchy().with_min_calls(3).unwrap(), touchy().with_window(ms(7_000), 7).unwrap()] {
+        load(&registry, rule);
+        assert_eq!((handle.state(), passes(&registry, R, 1)), (Some(ForcedOpen), 0), "{rule}");
+    }
+    load(&registry, touchy().with_mode(Mode::Off));
+    assert_eq!((handle.state(), passes(&registry, R, 1)), (None, 1));
+    assert!(!handle.force_open());
+    load(&registry, touchy());
+    assert_eq!((handle.state(), handle.resource()), (Some(Closed), R));
+    assert!(registry.breakers("nobody").is_empty());
+}
+
+#[test]
+fn the_open_time_doubles_with_each_trip_up_to_its_longest_and_a_run_repeats_itself() {
+    let run = || {
+        let rule = touchy().with_max_open(ms(6_000)).unwrap();
+        let (registry, clock) = open(rule);
+        let waits: Vec<Duration> = (0..6)
+            .map(|_| {
+                let wait = registry.enter(R).unwrap_err().retry_after().unwrap();
+                clock.advance(wait - Duration::from_nanos(1));
+                assert_eq!(passes(&registry, R, 1), 0);
+                clock.advance(Duration::from_nanos(1));
+                assert!(call(&registry, R, Outcome::Exception), "the probe");
+                wait
+            })
+            .collect();
+        // A recovery: the next trip begins anew.
+        clock.advance(ms(6_000));
+        assert!(call(&registry, R, Outcome::Success));
+        trip(&registry);
+        (waits, registry.enter(R).unwrap_err().retry_after().unwrap())
+    };
+    let (waits, after) = run();
+    for (wait, [least, most]) in waits.iter().zip([
+        [900, 1_100],
+        [1_800, 2_200],
+        [3_600, 4_400],
+        [5_400, 6_000],
+        [5_400, 6_000],
+        [5_400, 6_000],
+    ]) {
+        assert!((ms(least)..=ms(most)).contains(wait), "{waits:?}");
+    }
+    assert_ne!(waits[3], waits[4], "each is drawn");
+    assert!((ms(900)..=ms(1_100)).contains(&after), "{after:?}");
+    assert_eq!(run(), (waits, after));
+}
+
+#[test]
+fn a_stuck_probe_is_written_off_after_the_present_open_time() {
+    // C04
+    let (registry, clock) = open(touchy().with_max_open(ms(60_000)).unwrap());
+    clock.advance(ms(1_100));
+    assert!(call(&registry, R, Outcome::Exception));
+    clock.advance(ms(2_200));
+    let hung = registry.enter(R).unwrap();
+    clock.advance(ms(1_799));
+    assert_eq!(passes(&registry, R, 1), 0, "the open time is 1.8 s to 2.2 s by now");
+    clock.advance(ms(401));
+    assert_eq!(passes(&registry, R, 1), 1);
+    drop(hung);
+}
+
+/// Trips on the second exception, opens for 1 s, comes back over 10 s.
+fn ramping() -> BreakerRule {
+    touchy().with_recovery(Recovery::Ramp { over: ms(10_000) }).unwrap()
+}
+
+/// A registry whose only breaker begins its ramp at 1 s.
+fn on_the_ramp(rule: BreakerRule) -> (Registry, ManualClock) {
+    let (registry, clock) = open(rule);
+    clock.set(at(1_000));
+    assert!(call(&registry, R, Outcome::Success), "the first call is a probe");
+    assert_eq!(registry.stats(R).unwrap().breakers()[0].share_percent(), Some(1));
+    (registry, clock)
+}
+
+#[test]
+fn a_ramp_lets_a_rising_share_through_and_then_closes() {
+    let (registry, clock) = on_the_ramp(ramping());
+    for second in 0..10 {
+        let share = (second * 10).max(1);
+        assert_eq!(passes(&registry, R, 100), share, "in second {second}");
+        assert_eq!(state(&registry), HalfOpen);
+        clock.advance(ms(1_000));
+    }
+    assert_eq!(state(&registry), HalfOpen, "nobody has called");
+    assert_eq!(passes(&registry, R, 100), 100);
+    assert_eq!(state(&registry), Closed, "at the first result after the ramp");
+}
+
+#[test]
+fn a_call_that_a_ramp_turns_away_is_told_the_share() {
+    let (registry, clock) = on_the_ramp(ramping());
+    clock.advance(ms(2_500));
+    assert!(registry.would_pass(R, 1).is_err());
+    let blocked = registry.enter(R).unwrap_err();
+    assert_eq!((blocked.retry_after(), blocked.limit(), blocked.observed()), (None, None, None));
+    assert_eq!(
+        blocked.to_string(),
+        "`orders.create` is blocked: its circuit breaker is half-open and lets 25% of the calls through"
+    );
+    let shown = registry.stats(R).unwrap().breakers()[0].to_string();
+    assert_eq!(shown, "error_count: half-open, 0 of 0 calls bad, 25% let through");
+    assert_eq!(passes(&registry, R, 2), 0);
+    for _ in 0..100 {
+        assert!(registry.would_pass(R, 1).is_ok(), "the fourth passes, and looking takes nothing");
+    }
+    assert_eq!(passes(&registry, R, 1), 1);
+}
+
+#[test]
+fn the_calls_of_a_ramp_are_judged_by_the_rules_own_threshold() {
+    // C07
+    let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(4).unwrap().open_for(ms(1_000)).unwrap();
+    let (registry, clock) = on_the_ramp(rule.with_recovery(Recovery::Ramp { over: ms(10_000) }).unwrap());
+    clock.advance(ms(9_900));
+    // At 99 % the first is turned away.
+    assert!(!call(&registry, R, Outcome::Exception));
+    for outcome in [Outcome::Exception, Outcome::Exception, Outcome::Success, Outcome::Success] {
+        assert!(call(&registry, R, outcome));
+    }
+    assert_eq!(state(&registry), HalfOpen, "2 of 4");
+    assert!(call(&registry, R, Outcome::Exception));
+    assert_eq!(state(&registry), Open, "3 of 5");
+}
+
+#[test]
+fn when_a_ramp_is_over_the_least_number_of_calls_plays_no_part() {
+    // C19
+    let rule =
+        BreakerRule::error_ratio(0.5).unwrap().with_min_calls(10).unwrap().open_for(ms(1_000)).unwrap();
+    let rule = rule.with_recovery(Recovery::Ramp { over: ms(10_000) }).unwrap();
+    for (outcome, expected) in [(Outcome::Success, Closed), (Outcome::Exception, Open)] {
+        let (registry, clock) = on_the_ramp(rule);
+        clock.set(at(10_999));
+        let early = [(); 3].map(|()| registry.enter(R));
+        early.into_iter().flatten().for_each(|entry| entry.end(outcome));
+        assert_eq!(state(&registry), HalfOpen);
+        clock.set(at(11_000));
+        assert!(call(&registry, R, outcome));
+        assert_eq!(state(&registry), expected);
+    }
+}
+
+#[test]
+fn calls_that_are_cancelled_or_hang_do_not_hold_up_a_ramp() {
+    // C02, C03, C04
+    let (registry, clock) = on_the_ramp(ramping());
+    clock.advance(ms(5_000));
+    let mut hung = vec![];
+    for n in 0..20 {
+        match registry.enter(R) {
+            Ok(entry) if n % 3 == 0 => drop(entry),
+            Ok(entry) if n % 3 == 1 => entry.end(Outcome::Ignored),
+            entry => hung.extend(entry),
+        }
+    }
+    assert!(!hung.is_empty());
+    clock.advance(ms(5_000));
+    assert!(call(&registry, R, Outcome::Success));
+    assert_eq!(state(&registry), Closed);
+    // What they come to afterwards moves nothing.
+    hung.into_iter().for_each(|entry| entry.end(Outcome::Exception));
+    assert_eq!(state(&registry), Closed);
+}
+
+#[test]
+fn the_probes_before_a_ramp_are_probes_as_any() {
+    // C02, C04, C05, C19
+    let (registry, clock) = open(ramping().with_probes(2).unwrap().with_min_calls(5).unwrap());
+    clock.set(at(1_000));
+    let [first, second] = [(); 2].map(|()| registry.enter(R).unwrap());
+    assert_eq!(passes(&registry, R, 5), 0);
+    drop(first);
+    let third = registry.enter(R).unwrap();
+    second.end(Outcome::Success);
+    third.end(Outcome::Exception);
+    assert_eq!(state(&registry), Open, "at the first failure, without a ramp");
+    clock.set(at(2_000));
+    let _hung = [(); 2].map(|()| registry.enter(R).unwrap());
+    clock.set(at(3_000));
+    assert_eq!(passes(&registry, R, 2), 2, "those that hang are written off");
+    assert_eq!(registry.stats(R).unwrap().breakers()[0].share_percent(), Some(1));
+}
+
+#[test]
+fn exactly_the_share_passes_a_ramp_however_many_come_at_once() {
+    // C05
+    let (registry, clock) = on_the_ramp(ramping());
+    clock.advance(ms(3_000));
+    let start = Barrier::new(8);
+    let passed: usize = std::thread::scope(|scope| {
+        let ask = || {
+            start.wait();
+            passes(&registry, R, 125)
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(passed, 300, "of 1 000, at 30 %");
+}
+
+#[test]
+fn a_window_of_calls_holds_the_last_ones_however_old_they_are() {
+    // C07, C08
+    let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(4).unwrap();
+    let (registry, clock) = registry_with(RuleSet::new().breaker(R, rule.with_window_calls(4).unwrap()));
+    let figures = || {
+        let stats = registry.stats(R).unwrap();
+        (stats.breakers()[0].bad_calls(), stats.breakers()[0].calls())
+    };
+    let calls = [
+        (Outcome::Exception, (1, 1)),
+        (Outcome::Exception, (2, 2)),
+        (Outcome::Success, (2, 3)),
+        (Outcome::Ignored, (2, 3)),
+        (Outcome::Success, (2, 4)),
+        (Outcome::Success, (1, 4)),
+        (Outcome::Exception, (1, 4)),
+        (Outcome::Exception, (2, 4)),
+    ];
+    for (outcome, expected) in calls {
+        clock.advance(Duration::from_secs(3_600));
+        assert!(call(&registry, R, outcome));
+        assert_eq!((figures(), state(&registry)), (expected, Closed));
+    }
+    assert!(call(&registry, R, Outcome::Exception));
+    assert_eq!((figures(), state(&registry)), ((3, 4), Open));
+}
+
+#[test]
+fn the_last_calls_before_a_recovery_are_forgotten() {
+    // C09
+    let rule = BreakerRule::error_count(3).with_min_calls(1).unwrap().with_window_calls(100).unwrap();
+    let (registry, clock) = open(rule);
+    clock.set(at(5_000));
+    assert!(call(&registry, R, Outcome::Success));
+    for n in 1..=3 {
+        assert!(call(&registry, R, Outcome::Exception));
+        assert_eq!((state(&registry), registry.stats(R).unwrap().breakers()[0].bad_calls()), (Closed, n));
+    }
+    assert!(call(&registry, R, Outcome::Exception));
+    assert_eq!(state(&registry), Open, "4 since the recovery");
+}
+
+#[test]
+fn threads_at_once_trip_a_window_of_calls_at_the_very_call() {
+    // C08, C17
+    let recorder = Recorder::default();
+    let registry = Registry::builder().clock(ManualClock::new()).observer(recorder.clone()).build();
+    let rule = BreakerRule::error_ratio(1.0).unwrap().with_min_calls(64).unwrap();
+    registry.load(RuleSet::new().breaker(R, rule.with_window_calls(64).unwrap())).unwrap();
+    for expected in [Closed, Open] {
+        // 63 exceptions behind one success, which the 64th exception then pushes out.
+        let entries: Vec<Entry> =
+            (0..if expected == Closed { 63 } else { 1 }).map(|_| registry.enter(R).unwrap()).collect();
+        if expected == Closed {
+            assert!(call(&registry, R, Outcome::Success));
+        }
+        std::thread::scope(|scope| {
+            for entry in entries {
+                scope.spawn(|| entry.end(Outcome::Exception));
+            }
+        });
+        assert_eq!(state(&registry), expected);
+    }
+    assert_eq!(recorder.take()[1..], ["loaded/error_ratio/0 closed -> open"]);
+}
+
+#[test]
+fn a_listener_added_later_is_told_of_the_next_transition() {
+    // C18
+    let (registry, clock) = open(touchy());
+    let recorder = Recorder::default();
+    registry.observe(recorder.clone());
+    clock.set(at(1_000));
+    assert!(call(&registry, R, Outcome::Success));
+    assert_eq!(
+        recorder.take(),
+        ["loaded/error_count/0 open -> half-open", "loaded/error_count/0 half-open -> closed"]
+    );
+}
+
+#[test]
+fn after_a_hundred_reloads_of_changed_rules_one_breaker_lives_per_rule() {
+    // C18
+    let recorder = Recorder::default();
+    let clock = ManualClock::new();
+    let registry = Registry::builder().clock(clock.clone()).observer(recorder.clone()).build();
+    let mut handles = vec![];
+    for n in 1..=100_u32 {
+        // Its window, its threshold or its way back: something changes each time.
+        let rule = touchy().with_window(ms(1_000 * u64::from(n / 3 + 1)), 1).unwrap();
+        let rule = rule.with_min_calls(1 + n % 2).unwrap().with_probes(1 + n % 5).unwrap();
+        registry.load(RuleSet::new().breaker(R, rule)).unwrap();
+        handles.extend(registry.breakers(R));
+    }
+    assert_eq!((handles.len(), registry.breakers(R).len()), (100, 1));
+    assert_eq!(registry.stats(R).unwrap().breakers().len(), 1);
+    recorder.take();
+    trip(&registry);
+    assert!(handles.iter().all(|handle| handle.state() == Some(Open)), "all are the one that lives");
+    let transitions: Vec<_> = recorder.take().into_iter().filter(|line| !line.starts_with("block")).collect();
+    assert_eq!(transitions, ["loaded/error_count/0 closed -> open"], "told once");
+    assert!(handles[0].reset());
+    assert_eq!(recorder.take(), ["loaded/error_count/0 open -> closed"]);
 }

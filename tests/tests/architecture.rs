@@ -20,6 +20,7 @@ const RUNTIME: [&str; 20] = [
     "resource",
     "entry",
     "registry",
+    "breakers",
     "callsite",
     "__private",
     "limiter",

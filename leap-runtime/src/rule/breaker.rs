@@ -8,13 +8,28 @@ use super::{Mode, RuleError, RuleKind};
 
 /// Where a breaker stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BreakerState {
     /// Calls flow.
     Closed,
     /// Calls are blocked.
     Open,
-    /// A few calls, the probes, are let through; their outcome closes or reopens the breaker.
+    /// A few calls, the probes, are let through, or a rising share of all; their outcome closes or reopens the
+    /// breaker.
     HalfOpen,
+    /// Calls are blocked until somebody resets the breaker.
+    ForcedOpen,
+    /// Calls flow and are counted, and nothing trips the breaker until somebody resets it.
+    ForcedClosed,
+    /// Calls flow and are not counted, as if there were no such rule, until somebody resets the breaker.
+    Disabled,
+}
+
+impl BreakerState {
+    /// Whether somebody put the breaker there by hand, and nothing but a hand takes it away.
+    pub const fn is_forced(self) -> bool {
+        matches!(self, Self::ForcedOpen | Self::ForcedClosed | Self::Disabled)
+    }
 }
 
 impl fmt::Display for BreakerState {
@@ -23,8 +38,41 @@ impl fmt::Display for BreakerState {
             Self::Closed => "closed",
             Self::Open => "open",
             Self::HalfOpen => "half-open",
+            Self::ForcedOpen => "forced open",
+            Self::ForcedClosed => "forced closed",
+            Self::Disabled => "disabled",
         })
     }
+}
+
+/// The calls that a breaker judges by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BreakerWindow {
+    /// Those that ended in the last interval.
+    Time {
+        /// How long a result counts.
+        interval: Duration,
+        /// The equal parts in which it leaves.
+        n_buckets: u32,
+    },
+    /// So many that ended last, however long ago.
+    Calls(u32),
+}
+
+/// How a breaker comes back once its open time is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Recovery {
+    /// It closes when its probes have succeeded.
+    #[default]
+    Probes,
+    /// When its probes have succeeded, a share of the calls is let through that rises from 1 % to all of them. Too many
+    /// bad ones among them open the breaker again, by the rule's own threshold; else it closes.
+    Ramp {
+        /// How long the share takes to rise.
+        over: Duration,
+    },
 }
 
 /// What trips a breaker.
@@ -62,16 +110,36 @@ pub enum Strategy {
 /// assert_eq!(rule.to_string(), "error_ratio: over 0.5 of at least 10 calls in 1s, open 2s");
 /// # Ok::<(), leap_runtime::RuleError>(())
 /// ```
+///
+/// Of the last calls instead of the last second, staying open longer each time, and coming back bit by bit:
+///
+/// ```
+/// # use std::time::Duration;
+/// # use leap_runtime::{BreakerRule, Recovery};
+/// let rule = BreakerRule::error_ratio(0.5)?
+///     .with_window_calls(100)?
+///     .with_max_open(Duration::from_secs(60))?
+///     .with_recovery(Recovery::Ramp { over: Duration::from_secs(10) })?;
+/// assert_eq!(
+///     rule.to_string(),
+///     "error_ratio: over 0.5 of at least 5 of the last 100 calls, open 5s to 60s, then a ramp of 10s"
+/// );
+/// # Ok::<(), leap_runtime::RuleError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BreakerRule {
     strategy: Strategy,
     min_calls: u32,
-    window: Duration,
-    n_buckets: u32,
+    window: BreakerWindow,
     open_for: Duration,
+    max_open: Option<Duration>,
     probes: u32,
+    recovery: Recovery,
     mode: Mode,
 }
+
+/// The largest window of calls.
+const MAX_CALLS: u32 = 10_000;
 
 impl BreakerRule {
     /// Trips when more than `ratio` of the calls are slower than `slow_rt`.
@@ -101,10 +169,11 @@ impl BreakerRule {
         Self {
             strategy,
             min_calls: 5,
-            window: Duration::from_secs(1),
-            n_buckets: 1,
+            window: BreakerWindow::Time { interval: Duration::from_secs(1), n_buckets: 1 },
             open_for: Duration::from_secs(5),
+            max_open: None,
             probes: 1,
+            recovery: Recovery::Probes,
             mode: Mode::Enforce,
         }
     }
@@ -113,7 +182,7 @@ impl BreakerRule {
     ///
     /// # Errors
     ///
-    /// 0 calls.
+    /// 0 calls, or more than a window of calls holds.
     pub const fn with_min_calls(mut self, min_calls: u32) -> Result<Self, RuleError> {
         self.min_calls = min_calls;
         self.checked()
@@ -125,8 +194,18 @@ impl BreakerRule {
     ///
     /// A window of 0 or over 366 days, or one that `n_buckets` does not divide into parts of at least 1 µs.
     pub const fn with_window(mut self, window: Duration, n_buckets: u32) -> Result<Self, RuleError> {
-        self.window = window;
-        self.n_buckets = n_buckets;
+        self.window = BreakerWindow::Time { interval: window, n_buckets };
+        self.checked()
+    }
+
+    /// Judges by the `calls` that ended last instead of those of a time. Their age plays no part.
+    ///
+    /// # Errors
+    ///
+    /// A number outside 1 to 10 000, or under the [least number of calls](Self::with_min_calls), which is to be set
+    /// first; a count of exceptions that so few calls can never exceed.
+    pub const fn with_window_calls(mut self, calls: u32) -> Result<Self, RuleError> {
+        self.window = BreakerWindow::Calls(calls);
         self.checked()
     }
 
@@ -134,13 +213,38 @@ impl BreakerRule {
     ///
     /// # Errors
     ///
-    /// A time of 0 or over 366 days.
+    /// A time of 0 or over 366 days, or above the [longest](Self::with_max_open).
     pub const fn open_for(mut self, time: Duration) -> Result<Self, RuleError> {
         self.open_for = time;
         self.checked()
     }
 
-    /// Sets how many calls are let through while half-open, all of which must succeed to close the breaker (1).
+    /// Lets the open time grow: each trip without a recovery before it doubles the time, up to `longest`.
+    ///
+    /// Each time is then drawn between 0.9 and 1.1 times that, and never above `longest`, so that many processes do not
+    /// come back at one moment. What is drawn depends on the rule's id, the number of the transition and the moment at
+    /// which the breaker was made, and on nothing else: on virtual time a run repeats itself.
+    ///
+    /// # Errors
+    ///
+    /// A time over 366 days, or under the [open time](Self::open_for), which is to be set first.
+    pub const fn with_max_open(mut self, longest: Duration) -> Result<Self, RuleError> {
+        self.max_open = Some(longest);
+        self.checked()
+    }
+
+    /// Sets how the breaker comes back once its open time is over ([`Recovery::Probes`]).
+    ///
+    /// # Errors
+    ///
+    /// A ramp over no time or over 366 days.
+    pub const fn with_recovery(mut self, recovery: Recovery) -> Result<Self, RuleError> {
+        self.recovery = recovery;
+        self.checked()
+    }
+
+    /// Sets how many calls are let through while half-open, all of which must succeed to close the breaker, or to begin
+    /// its ramp (1).
     ///
     /// # Errors
     ///
@@ -166,14 +270,41 @@ impl BreakerRule {
         if self.min_calls == 0 {
             return Err(RuleError::MinCalls);
         }
-        if !is_time(self.window) {
-            return Err(RuleError::Interval(self.window));
-        }
-        if let Err(error) = check_buckets(self.window, self.n_buckets) {
-            return Err(error);
+        match self.window {
+            BreakerWindow::Time { interval, n_buckets } => {
+                if !is_time(interval) {
+                    return Err(RuleError::Interval(interval));
+                }
+                if let Err(error) = check_buckets(interval, n_buckets) {
+                    return Err(error);
+                }
+            }
+            BreakerWindow::Calls(calls) => {
+                if calls == 0 || calls > MAX_CALLS {
+                    return Err(RuleError::WindowCalls(calls));
+                }
+                if self.min_calls > calls {
+                    return Err(RuleError::MinCallsOfWindow { min_calls: self.min_calls, calls });
+                }
+                if let Strategy::ErrorCount { count } = self.strategy
+                    && count >= calls
+                {
+                    return Err(RuleError::CountOfWindow { count, calls });
+                }
+            }
         }
         if !is_time(self.open_for) {
             return Err(RuleError::OpenFor(self.open_for));
+        }
+        if let Some(longest) = self.max_open
+            && (!is_time(longest) || longest.as_nanos() < self.open_for.as_nanos())
+        {
+            return Err(RuleError::MaxOpen { longest, open_for: self.open_for });
+        }
+        if let Recovery::Ramp { over } = self.recovery
+            && !is_time(over)
+        {
+            return Err(RuleError::Ramp(over));
         }
         if self.probes == 0 || self.probes > 1_023 {
             return Err(RuleError::Probes(self.probes));
@@ -201,18 +332,23 @@ impl BreakerRule {
     }
 
     /// The window that calls are judged in.
-    pub const fn window(&self) -> Duration {
+    pub const fn window(&self) -> BreakerWindow {
         self.window
     }
 
-    /// The buckets of that window.
-    pub const fn n_buckets(&self) -> u32 {
-        self.n_buckets
-    }
-
-    /// How long the breaker stays open before probes are let through.
+    /// How long the breaker stays open before probes are let through: always, or at first where the time grows.
     pub const fn open_time(&self) -> Duration {
         self.open_for
+    }
+
+    /// The longest that the open time grows to; none where it does not grow.
+    pub const fn max_open(&self) -> Option<Duration> {
+        self.max_open
+    }
+
+    /// How the breaker comes back once its open time is over.
+    pub const fn recovery(&self) -> Recovery {
+        self.recovery
     }
 
     /// The calls let through while half-open.
@@ -239,11 +375,25 @@ impl fmt::Display for BreakerRule {
             Strategy::ErrorRatio { ratio } => write!(f, "error_ratio: over {ratio}")?,
             Strategy::ErrorCount { count } => write!(f, "error_count: over {count}")?,
         }
-        write!(f, " of at least {} calls in {:?}, open {:?}", self.min_calls, self.window, self.open_for)?;
+        match self.window {
+            BreakerWindow::Time { interval, .. } => {
+                write!(f, " of at least {} calls in {interval:?}", self.min_calls)?;
+            }
+            BreakerWindow::Calls(calls) => {
+                write!(f, " of at least {} of the last {calls} calls", self.min_calls)?;
+            }
+        }
+        write!(f, ", open {:?}", self.open_for)?;
+        if let Some(longest) = self.max_open {
+            write!(f, " to {longest:?}")?;
+        }
         if self.probes > 1 {
             write!(f, ", {} probes", self.probes)?;
         }
-        Ok(())
+        match self.recovery {
+            Recovery::Probes => Ok(()),
+            Recovery::Ramp { over } => write!(f, ", then a ramp of {over:?}"),
+        }
     }
 }
 
@@ -271,5 +421,36 @@ mod tests {
         assert_eq!(rule.open_for(Duration::ZERO), Err(RuleError::OpenFor(Duration::ZERO)));
         let (interval, n_buckets) = (Duration::from_secs(1), 3);
         assert_eq!(rule.with_window(interval, 3), Err(RuleError::Buckets { interval, n_buckets }));
+    }
+
+    #[test]
+    fn a_window_of_calls_holds_the_calls_that_it_needs() {
+        let rule = BreakerRule::error_ratio(0.5).unwrap();
+        let too_few = RuleError::MinCallsOfWindow { min_calls: 5, calls: 4 };
+        assert_eq!(rule.with_window_calls(4), Err(too_few));
+        assert!(rule.with_window_calls(5).is_ok());
+        assert_eq!(
+            rule.with_window_calls(5).unwrap().with_min_calls(6),
+            Err(RuleError::MinCallsOfWindow { min_calls: 6, calls: 5 })
+        );
+        assert!(rule.with_window_calls(10_000).is_ok());
+        for calls in [0, 10_001] {
+            assert_eq!(rule.with_window_calls(calls), Err(RuleError::WindowCalls(calls)));
+        }
+        let count = RuleError::CountOfWindow { count: 9, calls: 9 };
+        assert_eq!(BreakerRule::error_count(9).with_window_calls(9), Err(count));
+        assert!(BreakerRule::error_count(8).with_window_calls(9).is_ok());
+    }
+
+    #[test]
+    fn an_open_time_grows_to_no_less_than_it_begins_with() {
+        let rule = BreakerRule::error_count(3);
+        let (open_for, shorter) = (Duration::from_secs(5), Duration::from_millis(4_999));
+        assert_eq!(rule.with_max_open(shorter), Err(RuleError::MaxOpen { longest: shorter, open_for }));
+        assert!(rule.with_max_open(open_for).is_ok());
+        let year = Duration::from_secs(366 * 86_400 + 1);
+        assert_eq!(rule.with_max_open(year), Err(RuleError::MaxOpen { longest: year, open_for }));
+        let over = Duration::ZERO;
+        assert_eq!(rule.with_recovery(Recovery::Ramp { over }), Err(RuleError::Ramp(over)));
     }
 }

@@ -72,6 +72,31 @@ pub enum RuleError {
         /// The length of the name in bytes.
         len: usize,
     },
+    /// A window of no calls, or of over 10 000.
+    WindowCalls(u32),
+    /// A breaker that needs more calls than its window holds.
+    MinCallsOfWindow {
+        /// The calls it needs.
+        min_calls: u32,
+        /// The calls its window holds.
+        calls: u32,
+    },
+    /// A count of exceptions that the calls of the window cannot exceed.
+    CountOfWindow {
+        /// The count that is still borne.
+        count: u32,
+        /// The calls the window holds.
+        calls: u32,
+    },
+    /// A longest open time that is over a year, or shorter than the open time.
+    MaxOpen {
+        /// The longest open time as given.
+        longest: Duration,
+        /// The open time.
+        open_for: Duration,
+    },
+    /// A ramp over no time, or over a year.
+    Ramp(Duration),
 }
 
 impl RuleError {
@@ -97,6 +122,11 @@ impl RuleError {
             Self::QueueTime(_) => "`queue_ms` must be at most a year",
             Self::NoOrigins => "a list of origins must name at least one",
             Self::Origin { .. } => "an origin's name must have 1 to 1024 bytes",
+            Self::WindowCalls(_) => "`window_calls` must be between 1 and 10000",
+            Self::MinCallsOfWindow { .. } => "`min_calls` must be at most `window_calls`",
+            Self::CountOfWindow { .. } => "`error_count` must be under `window_calls`, or it never trips",
+            Self::MaxOpen { .. } => "`open_max_ms` must be at least `open_ms` and at most a year",
+            Self::Ramp(_) => "a ramp must take above 0 and at most a year",
         }
     }
 }
@@ -188,6 +218,32 @@ impl fmt::Display for RuleError {
             }
             Self::Origin { position, len } => {
                 write!(f, "origin {position} of the list has a name of {len} bytes: at most {NAME_MAX}")
+            }
+            Self::WindowCalls(calls) => {
+                write!(f, "a window of {calls} calls cannot be kept: it takes 1 to 10000")
+            }
+            Self::MinCallsOfWindow { min_calls, calls } => {
+                write!(
+                    f,
+                    "a window of {calls} calls never holds the {min_calls} needed to judge: \
+                     lower `min_calls` first, or take a larger window"
+                )
+            }
+            Self::CountOfWindow { count, calls } => {
+                write!(
+                    f,
+                    "more than {count} exceptions never fit a window of {calls} calls: the count must be lower"
+                )
+            }
+            Self::MaxOpen { longest, open_for } => {
+                write!(
+                    f,
+                    "an open time cannot grow from {open_for:?} to {longest:?}: \
+                     the longest must be no shorter, and at most a year"
+                )
+            }
+            Self::Ramp(over) => {
+                write!(f, "a ramp cannot take {over:?}: it must be above 0 and at most a year")
             }
         }
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use authority::AuthorityRule;
-pub use breaker::{BreakerRule, BreakerState, Strategy};
+pub use breaker::{BreakerRule, BreakerState, BreakerWindow, Recovery, Strategy};
 pub use error::RuleError;
 pub use flow::{Behavior, FlowRule, Precision, Relation};
 pub use isolation::IsolationRule;

@@ -7,7 +7,7 @@ use loom::model::Builder;
 use loom::thread;
 
 use super::*;
-use crate::rule::BreakerState::{Closed, HalfOpen, Open};
+use crate::rule::BreakerState::{Closed, ForcedClosed, ForcedOpen, HalfOpen, Open};
 use crate::rule::RuleKind;
 
 /// When an opened breaker may be probed, in ms after it opened.
@@ -18,6 +18,10 @@ const PROBE_MS: u64 = 100 + OPEN_MS;
 
 const fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
+}
+
+const fn state(phase: Phase, free: u16, needed: u16, generation: u64) -> State {
+    State { phase, doublings: 0, free, needed, generation }
 }
 
 /// A breaker, and what its callers were told.
@@ -44,7 +48,7 @@ impl World {
         let world = Self::closed(probes);
         let calls = [(); 2].map(|()| world.enter(100).unwrap());
         calls.into_iter().for_each(|generation| world.end(generation, true, 100));
-        assert_eq!(world.state().phase, Open);
+        assert_eq!(world.shown(), Open);
         world
     }
 
@@ -58,17 +62,20 @@ impl World {
     /// The generation of the call, if it is let through.
     fn enter(&self, ms: u64) -> Option<u64> {
         let (generation, moved) = self.breaker.enter(at(ms)).ok()?;
-        self.log.lock().unwrap().extend(moved.map(|moved| (moved.from, moved.to)));
+        self.note(moved);
         Some(generation)
     }
 
     fn end(&self, generation: u64, exception: bool, ms: u64) {
-        let moved = self.breaker.end(generation, 0, exception, at(ms));
-        self.log.lock().unwrap().extend(moved.map(|moved| (moved.from, moved.to)));
+        self.note(self.breaker.end(generation, 0, exception, at(ms)));
     }
 
     fn state(&self) -> State {
         self.breaker.live.word.load()
+    }
+
+    fn shown(&self) -> BreakerState {
+        self.breaker.state()
     }
 
     fn sample(&self, ms: u64) -> (u32, u32) {
@@ -89,13 +96,24 @@ impl World {
         self.log.lock().unwrap().iter().filter(|moved| **moved == (from, to)).count()
     }
 
+    fn note(&self, moved: Option<Moved>) {
+        self.log.lock().unwrap().extend(moved.map(|moved| (moved.from, moved.to)));
+    }
+
     /// What was told is one path from closed to where the breaker stands, whatever the order in which it was told.
     fn assert_path(&self) {
         let log = self.log.lock().unwrap();
         let legal = [(Closed, Open), (Open, HalfOpen), (HalfOpen, Closed), (HalfOpen, Open)];
         assert!(log.iter().all(|moved| legal.contains(moved)), "{log:?}");
-        let now = self.state().phase;
-        for state in [Closed, Open, HalfOpen] {
+        drop(log);
+        self.assert_walk();
+    }
+
+    /// As [`assert_path`](Self::assert_path), where a hand may have moved it anywhere.
+    fn assert_walk(&self) {
+        let log = self.log.lock().unwrap();
+        let now = self.shown();
+        for state in [Closed, Open, HalfOpen, ForcedOpen, ForcedClosed] {
             let entered = log.iter().filter(|(_, to)| *to == state).count() + usize::from(state == Closed);
             let left = log.iter().filter(|(from, _)| *from == state).count() + usize::from(state == now);
             assert_eq!(entered, left, "no path to {now:?}: {log:?}");
@@ -121,7 +139,7 @@ fn two_bad_results_at_once_open_it_once() {
             }; 2],
         );
         assert_eq!(*world.log.lock().unwrap(), [(Closed, Open)], "once, and no verdict is skipped");
-        assert_eq!(world.state(), State { phase: Open, free: 0, needed: 0, generation: 1 });
+        assert_eq!(world.state(), state(Phase::Open, 0, 0, 1));
     });
 }
 
@@ -191,7 +209,7 @@ fn only_one_of_two_calls_becomes_the_probe() {
         assert_eq!(probes.iter().flatten().count(), 1);
         assert_eq!(*world.log.lock().unwrap(), [(Closed, Open), (Open, HalfOpen)]);
         world.end(*probes.iter().flatten().next().unwrap(), false, PROBE_MS + 1);
-        assert_eq!(world.state().phase, Closed);
+        assert_eq!(world.shown(), Closed);
         world.assert_path();
     });
 }
@@ -224,7 +242,7 @@ fn exactly_two_of_three_calls_become_the_two_probes_and_close_it() {
         let world = World::opened(2);
         let probes = world.on_threads([|world: &World| world.enter(PROBE_MS); 3]);
         assert_eq!(probes.iter().flatten().count(), 2);
-        assert_eq!(world.state(), State { phase: HalfOpen, free: 0, needed: 2, generation: 2 });
+        assert_eq!(world.state(), state(Phase::Probing, 0, 2, 2));
         assert_eq!(*world.log.lock().unwrap(), [(Closed, Open), (Open, HalfOpen)]);
     });
 }
@@ -241,7 +259,7 @@ fn two_probes_that_succeed_at_once_close_it_once() {
         );
         assert_eq!(ends.len(), 2);
         assert_eq!(world.n_moves(HalfOpen, Closed), 1);
-        assert_eq!(world.state(), State { phase: Closed, free: 0, needed: 0, generation: 3 });
+        assert_eq!(world.state(), state(Phase::Closed, 0, 0, 3));
         world.assert_path();
     });
 }
@@ -255,7 +273,7 @@ fn of_a_good_and_a_bad_probe_the_bad_one_decides() {
         let bodies: [fn(&World); 2] =
             [|world| world.end(2, false, PROBE_MS + 1), |world| world.end(2, true, PROBE_MS + 2)];
         world.on_threads(bodies);
-        assert_eq!(world.state(), State { phase: Open, free: 0, needed: 0, generation: 3 });
+        assert_eq!(world.state(), State { doublings: 1, ..state(Phase::Open, 0, 0, 3) });
         assert_eq!(world.enter(PROBE_MS + 2 + OPEN_MS - 1), None);
         world.assert_path();
     });
@@ -278,7 +296,7 @@ fn a_probe_that_is_given_back_goes_to_one_new_caller() {
         let out = probes.iter().flatten().count();
         assert!(out <= 1, "{probes:?}");
         let free = u16::try_from(1 - out).unwrap();
-        assert_eq!(world.state(), State { phase: HalfOpen, free, needed: 1, generation: 2 });
+        assert_eq!(world.state(), state(Phase::Probing, free, 1, 2));
         world.assert_path();
     });
 }
@@ -302,7 +320,7 @@ fn a_late_result_of_an_older_generation_moves_nothing() {
             |world| world.breaker.give_back(0),
         ];
         world.on_threads(bodies);
-        assert_eq!(world.state(), State { phase: Closed, free: 0, needed: 0, generation: 3 });
+        assert_eq!(world.state(), state(Phase::Closed, 0, 0, 3));
         assert_eq!(*world.log.lock().unwrap(), [(Closed, Open), (Open, HalfOpen), (HalfOpen, Closed)]);
         // What came before the closing plays no part: at most the late one.
         assert!([(0, 0), (1, 1)].contains(&world.sample(PROBE_MS + 1)), "{:?}", world.sample(PROBE_MS + 1));
@@ -320,7 +338,7 @@ fn a_stuck_probe_makes_room_for_exactly_one() {
         assert_eq!(world.breaker.figures(at(expired)).stuck_probes, 1);
         assert_eq!(world.enter(expired + OPEN_MS - 1), None, "it has a lease of its own");
         world.end(2, false, expired);
-        assert_eq!(world.state().phase, HalfOpen, "the one written off decides nothing");
+        assert_eq!(world.shown(), HalfOpen, "the one written off decides nothing");
         world.assert_path();
     });
 }
@@ -339,11 +357,8 @@ fn a_probe_that_ends_as_it_is_written_off_decides_or_does_not() {
         ];
         let [_, second] = world.on_threads(bodies);
         match second {
-            Some(generation) => assert_eq!(
-                (generation, world.state()),
-                (3, State { phase: HalfOpen, free: 0, needed: 1, generation: 3 })
-            ),
-            None => assert_eq!(world.state(), State { phase: Open, free: 0, needed: 0, generation: 3 }),
+            Some(generation) => assert_eq!((generation, world.state()), (3, state(Phase::Probing, 0, 1, 3))),
+            None => assert_eq!(world.state(), State { doublings: 1, ..state(Phase::Open, 0, 0, 3) }),
         }
         world.assert_path();
     });
@@ -367,12 +382,12 @@ fn results_after_the_closing_are_counted_from_it_on() {
             },
         ];
         let ended = world.on_threads(bodies).iter().sum::<u32>();
-        assert_eq!(world.state().phase, Closed, "one call is too few to open it again");
+        assert_eq!(world.shown(), Closed, "one call is too few to open it again");
         assert_eq!(world.sample(PROBE_MS + 1), (ended, ended), "neither the trip nor the probe is in it");
         // And the next one that brings it to two opens it.
         let generation = world.enter(PROBE_MS + 2).unwrap();
         world.end(generation, true, PROBE_MS + 2);
-        assert_eq!(world.state().phase, if ended == 1 { Open } else { Closed });
+        assert_eq!(world.shown(), if ended == 1 { Open } else { Closed });
         world.assert_path();
     });
 }
@@ -388,15 +403,262 @@ fn a_probe_that_was_written_off_forgets_nothing_that_came_after_its_successor() 
                 let now = PROBE_MS + OPEN_MS;
                 let Some(generation) = world.enter(now) else { return };
                 world.end(generation, false, now);
-                if world.state().phase == Closed && generation == 3 {
+                if world.shown() == Closed && generation == 3 {
                     // Two bad calls after the closing have to open it again.
                     let calls = [(); 2].map(|()| world.enter(now).unwrap());
                     calls.into_iter().for_each(|generation| world.end(generation, true, now));
-                    assert_eq!(world.state().phase, Open, "a verdict was forgotten");
+                    assert_eq!(world.shown(), Open, "a verdict was forgotten");
                 }
             },
         ];
         world.on_threads(bodies);
         world.assert_path();
+    });
+}
+
+// --- By hand ---
+
+#[test]
+fn forcing_races_a_probe_and_nothing_of_before_moves_it_afterwards() {
+    check(2, || {
+        let world = World::opened(1);
+        let bodies: [fn(&World); 2] = [
+            |world| {
+                if let Some(probe) = world.enter(PROBE_MS) {
+                    world.end(probe, true, PROBE_MS + 1);
+                    world.breaker.give_back(probe);
+                }
+            },
+            |world| world.note(world.breaker.force_closed()),
+        ];
+        world.on_threads(bodies);
+        assert_eq!((world.shown(), world.state().doublings), (ForcedClosed, 0));
+        let generation = world.enter(PROBE_MS + 1).expect("forced closed");
+        (0..3).for_each(|_| world.end(generation, true, PROBE_MS + 2));
+        assert_eq!(world.shown(), ForcedClosed);
+        world.assert_walk();
+    });
+}
+
+#[test]
+fn no_probe_passes_once_it_is_forced_open() {
+    check(3, || {
+        let world = World::opened(1);
+        let bodies: [fn(&World) -> Option<u64>; 2] = [
+            |world| world.enter(PROBE_MS),
+            |world| {
+                world.note(world.breaker.force_open());
+                assert_eq!(world.enter(PROBE_MS), None);
+                None
+            },
+        ];
+        let [probe, _] = world.on_threads(bodies);
+        if let Some(probe) = probe {
+            world.end(probe, false, PROBE_MS + 1);
+        }
+        assert_eq!(world.shown(), ForcedOpen);
+        assert_eq!(world.enter(PROBE_MS + 10 * OPEN_MS), None);
+        world.assert_walk();
+    });
+}
+
+#[test]
+fn two_hands_at_once_leave_it_where_one_of_them_put_it() {
+    check(3, || {
+        let world = World::closed(1);
+        let bodies: [fn(&World); 2] = [
+            |world| world.note(world.breaker.force_open()),
+            |world| world.note(world.breaker.force_closed()),
+        ];
+        world.on_threads(bodies);
+        assert!([ForcedOpen, ForcedClosed].contains(&world.shown()));
+        assert_eq!(world.log.lock().unwrap().len(), 2);
+        world.assert_walk();
+    });
+}
+
+/// Of a reset at a moment of its own choice: after it, neither the results before it count, nor do later ones get lost.
+fn reset_beside_a_result(rule: BreakerRule) {
+    check(2, move || {
+        let world = World::of(rule);
+        let old = world.enter(90).unwrap();
+        world.end(old, true, 90);
+        let bodies: [fn(&World); 2] = [
+            |world| world.end(0, true, 100),
+            |world| {
+                world.note(world.breaker.reset(at(100)));
+                // Two bad calls after the reset have to open it.
+                let calls = [(); 2].map(|()| world.enter(100).expect("reset"));
+                calls.into_iter().for_each(|generation| world.end(generation, true, 100));
+                assert_eq!(world.shown(), Open, "a verdict was forgotten");
+            },
+        ];
+        world.on_threads(bodies);
+        assert_eq!(world.shown(), Open);
+        world.assert_walk();
+    });
+}
+
+#[test]
+fn a_reset_beside_a_result_loses_none_that_comes_after_it() {
+    let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(2).unwrap();
+    reset_beside_a_result(rule);
+    reset_beside_a_result(rule.with_window_calls(3).unwrap());
+}
+
+#[test]
+fn a_reset_beside_a_closing_probe_loses_nothing_that_comes_after_both() {
+    for calls in [None, Some(3)] {
+        check(2, move || {
+            let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(2).unwrap();
+            let rule = calls.map_or(rule, |calls| rule.with_window_calls(calls).unwrap());
+            let world = World::of(rule);
+            let calls = [(); 2].map(|()| world.enter(100).unwrap());
+            calls.into_iter().for_each(|generation| world.end(generation, true, 100));
+            assert_eq!(world.enter(PROBE_MS), Some(2));
+            let bodies: [fn(&World); 2] = [
+                |world| world.end(2, false, PROBE_MS),
+                |world| {
+                    world.note(world.breaker.reset(at(PROBE_MS)));
+                    let calls = [(); 2].map(|()| world.enter(PROBE_MS).expect("reset"));
+                    calls.into_iter().for_each(|generation| world.end(generation, true, PROBE_MS));
+                    assert_eq!(world.shown(), Open, "a verdict was forgotten");
+                },
+            ];
+            world.on_threads(bodies);
+            world.assert_walk();
+        });
+    }
+}
+
+#[test]
+fn two_resets_beside_a_probe_lose_nothing_that_comes_after_them() {
+    check(2, || {
+        let (world, probe) = World::half_open(1);
+        assert_eq!(probe, 2);
+        let bodies: [fn(&World); 2] = [
+            |world| world.end(2, false, PROBE_MS),
+            |world| {
+                (0..2).for_each(|_| _ = world.breaker.reset(at(PROBE_MS)));
+                let generation = world.enter(PROBE_MS).expect("reset");
+                world.end(generation, true, PROBE_MS);
+            },
+        ];
+        world.on_threads(bodies);
+        let (calls, bad) = world.sample(PROBE_MS);
+        assert!(calls <= 2 && bad == 1, "{bad} bad of {calls}: the result after the resets was forgotten");
+    });
+}
+
+// --- The ramp ---
+
+/// How long the ramp of [`World::ramping`] takes.
+const RAMP_MS: u64 = 1_000;
+
+impl World {
+    /// One whose ramp began at [`PROBE_MS`], under generation 3. Two bad calls of the ramp open it again.
+    fn ramping(min_calls: u32) -> Self {
+        let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(min_calls).unwrap();
+        let over = Duration::from_millis(RAMP_MS);
+        let world = Self::of(rule.with_recovery(Recovery::Ramp { over }).unwrap());
+        let calls: Vec<u64> = (0..min_calls).map(|_| world.enter(100).unwrap()).collect();
+        calls.into_iter().for_each(|generation| world.end(generation, true, 100));
+        let probe = world.enter(PROBE_MS).unwrap();
+        world.end(probe, false, PROBE_MS);
+        assert_eq!(world.state(), state(Phase::Ramping, 0, 0, 3));
+        world
+    }
+}
+
+#[test]
+fn of_calls_that_come_at_once_the_share_passes_exactly() {
+    check(2, || {
+        let world = World::ramping(2);
+        let passed = world.on_threads(
+            [|world: &World| (0..2).filter(|_| world.enter(PROBE_MS + RAMP_MS / 2).is_some()).count(); 2],
+        );
+        assert_eq!(passed.iter().sum::<usize>(), 2, "of 4, at 50 %");
+        world.assert_path();
+    });
+}
+
+#[test]
+fn the_results_of_a_ramp_are_judged_together_whoever_brings_them() {
+    check(2, || {
+        let world = World::ramping(2);
+        let bodies: [fn(&World); 3] = [
+            |world| world.end(3, true, PROBE_MS + 10),
+            |world| world.end(3, true, PROBE_MS + 10),
+            // It changes the word under them.
+            |world| _ = world.enter(PROBE_MS + 10),
+        ];
+        world.on_threads(bodies);
+        assert_eq!(world.n_moves(HalfOpen, Open), 1);
+        assert_eq!(world.state(), State { doublings: 1, ..state(Phase::Open, 0, 0, 4) });
+        assert_eq!(world.enter(PROBE_MS + 10 + OPEN_MS - 1), None);
+        world.assert_path();
+    });
+}
+
+#[test]
+fn results_at_the_end_of_a_ramp_close_it_once_and_lose_nothing_that_comes_after() {
+    check(2, || {
+        let world = World::ramping(2);
+        let bodies: [fn(&World); 2] = [
+            |world| world.end(3, false, PROBE_MS + RAMP_MS),
+            |world| {
+                let now = PROBE_MS + RAMP_MS;
+                world.end(3, false, now);
+                assert_eq!(world.shown(), Closed);
+                let calls = [(); 2].map(|()| world.enter(now).expect("closed"));
+                calls.into_iter().for_each(|generation| world.end(generation, true, now));
+                assert_eq!(world.shown(), Open, "a verdict was forgotten");
+            },
+        ];
+        world.on_threads(bodies);
+        assert_eq!(world.n_moves(HalfOpen, Closed), 1);
+        world.assert_path();
+    });
+}
+
+#[test]
+fn a_result_of_an_earlier_ramp_says_nothing_of_a_later_one() {
+    check(2, || {
+        let world = World::ramping(2);
+        let bodies: [fn(&World); 2] = [
+            |world| world.end(3, true, PROBE_MS + 10),
+            |world| {
+                // A second ramp, at once.
+                let mut seen = world.state();
+                while let Err(found) = world.breaker.live.word.change(seen, seen.put(Phase::Ramping)) {
+                    seen = found;
+                }
+                let now = PROBE_MS + 10;
+                let State { phase, generation, .. } = world.state();
+                assert_eq!(phase, Phase::Ramping);
+                world.end(generation, true, now);
+                assert_eq!(world.state().phase, Phase::Ramping, "one bad result of two needed");
+                world.end(generation, true, now);
+                assert_eq!(world.shown(), Open);
+            },
+        ];
+        world.on_threads(bodies);
+    });
+}
+
+// --- The last calls ---
+
+#[test]
+fn two_bad_results_at_once_open_a_breaker_of_the_last_calls_once() {
+    check(2, || {
+        let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(2).unwrap();
+        let world = World::of(rule.with_window_calls(2).unwrap());
+        world.on_threads(
+            [|world: &World| {
+                let generation = world.enter(100).unwrap();
+                world.end(generation, true, 100);
+            }; 2],
+        );
+        assert_eq!(*world.log.lock().unwrap(), [(Closed, Open)]);
     });
 }

@@ -1,7 +1,10 @@
 //! What a breaker judges by: calls and bad calls of the last window.
 
+use std::time::Duration;
+
+use super::last_calls::LastCalls;
 use crate::clock::Timestamp;
-use crate::rule::{BreakerRule, Strategy};
+use crate::rule::{BreakerRule, BreakerWindow, Strategy};
 use crate::sync::{AtomicU64, Ordering};
 use crate::window::Snapshots;
 
@@ -13,10 +16,15 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Whether a closed breaker opens on this. As in Sentinel: *more than* the ratio or count, and a ratio of 1 when
-    /// it is reached, because nothing is more than all calls.
+    /// Whether a closed breaker opens on this.
     pub(super) fn trips(self, rule: &BreakerRule) -> bool {
-        if self.bad == 0 || self.calls < rule.min_calls() {
+        self.calls >= rule.min_calls() && self.exceeds(rule)
+    }
+
+    /// Whether this is worse than the rule bears, however few calls there are. As in Sentinel: *more than* the ratio or
+    /// count, and a ratio of 1 when it is reached, because nothing is more than all calls.
+    pub(super) fn exceeds(self, rule: &BreakerRule) -> bool {
+        if self.bad == 0 {
             return false;
         }
         match rule.strategy() {
@@ -29,41 +37,101 @@ impl Sample {
     }
 }
 
+/// Calls and bad calls of the window that a rule judges by.
+#[derive(Debug)]
+pub(super) enum Tally {
+    Time(Timed),
+    Calls(LastCalls),
+}
+
+/// What [`Tally::forget`] goes by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    /// What is to be replaced: the floor, or the word of the last calls.
+    seen: u64,
+    totals: u64,
+    tick: u64,
+}
+
+impl Tally {
+    pub(super) fn new(rule: &BreakerRule, now: Timestamp) -> Self {
+        match rule.window() {
+            BreakerWindow::Time { interval, n_buckets } => Self::Time(Timed::new(interval, n_buckets, now)),
+            BreakerWindow::Calls(calls) => Self::Calls(LastCalls::new(calls)),
+        }
+    }
+
+    /// Counts a completed call and tells what the window holds with it; nothing if that has no bad call.
+    #[inline]
+    pub(super) fn add(&self, bad: bool, now: Timestamp) -> Option<Sample> {
+        match self {
+            Self::Time(timed) => timed.add(bad, now),
+            Self::Calls(calls) => Some(calls.add(bad)),
+        }
+    }
+
+    /// What the window holds at `now`.
+    pub(super) fn sample(&self, now: Timestamp) -> Sample {
+        match self {
+            Self::Time(timed) => timed.sample(now),
+            Self::Calls(calls) => calls.sample(),
+        }
+    }
+
+    /// What [`forget`](Self::forget) goes by: to be read *before* the state that is about to close.
+    pub(super) fn mark(&self, now: Timestamp) -> Mark {
+        match self {
+            Self::Time(timed) => timed.mark(now),
+            Self::Calls(calls) => Mark { seen: calls.mark(), totals: 0, tick: 0 },
+        }
+    }
+
+    /// Lets nothing before `mark` play a part, unless somebody was quicker. To be called before the breaker's word says
+    /// closed.
+    ///
+    /// Any number of callers may be about to close, from whatever state, and may be held up on the way. None can wipe
+    /// out what a breaker has counted since it closed: its mark is older than the state it has seen, and that state is
+    /// older than the closing and all calls that it let through.
+    pub(super) fn forget(&self, mark: Mark) -> bool {
+        match self {
+            Self::Time(timed) => timed.forget(mark),
+            Self::Calls(calls) => calls.forget(mark.seen),
+        }
+    }
+}
+
 /// Totals of completed calls, and what they were when each bucket opened.
 ///
 /// Both totals are one word, `calls 32 | bad 32`: one `fetch_add` counts a call, and no reader sees a bad call
 /// without the call. Two words are subtracted as 64-bit numbers and then split, so that a carry out of `bad` cancels.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Timed {
     totals: AtomicU64,
     ring: Snapshots<AtomicU64>,
     /// Until when a bad call is in the window, in ns: without one no breaker trips, and nothing has to be read.
     bad_until: AtomicU64,
-    /// The totals when the breaker last closed: what came before plays no part any more.
+    /// The totals when the breaker last closed: what came before plays no part any more. Never goes back.
     floor: AtomicU64,
     /// The tick of that moment plus one; 0 before the first. The floor counts while this tick is in the window.
     floor_tick: AtomicU64,
 }
 
-impl Tally {
-    pub(super) fn new(rule: &BreakerRule, now: Timestamp) -> Self {
-        let bucket = rule.window() / rule.n_buckets();
+impl Timed {
+    fn new(interval: Duration, n_buckets: u32, now: Timestamp) -> Self {
         Self {
             totals: AtomicU64::new(0),
             // The totals are 0 when anybody may count, and so are the bases.
-            ring: Snapshots::new(rule.n_buckets(), bucket, now, || AtomicU64::new(0), |_| {}),
+            ring: Snapshots::new(n_buckets, interval / n_buckets, now, || AtomicU64::new(0), |_| {}),
             bad_until: AtomicU64::new(0),
             floor: AtomicU64::new(0),
             floor_tick: AtomicU64::new(0),
         }
     }
 
-    /// Counts a completed call and tells what the window holds with it; nothing if that has no bad call.
-    ///
     /// Whoever finds the ring turning waits for the turn (a handful of stores), so that each call is counted in the
     /// bucket it ended in, and no verdict is skipped.
     #[inline]
-    pub(super) fn add(&self, bad: bool, now: Timestamp) -> Option<Sample> {
+    fn add(&self, bad: bool, now: Timestamp) -> Option<Sample> {
         self.turn(now);
         if bad {
             let leaves = self.ring.start(self.ring.tick(now) + self.ring.n_buckets());
@@ -76,29 +144,26 @@ impl Tally {
         (now.as_nanos() < self.bad_until.load(Ordering::Relaxed)).then(|| self.window(now))
     }
 
-    /// What the window holds at `now`.
-    pub(super) fn sample(&self, now: Timestamp) -> Sample {
+    fn sample(&self, now: Timestamp) -> Sample {
         self.turn(now);
         self.window(now)
     }
 
-    /// What [`forget`](Self::forget) replaces: to be read before the state that is about to close.
-    pub(super) fn floor(&self) -> u64 {
-        // Acquire: who sees a floor also sees the state from which that one closed, or a later one.
-        self.floor.load(Ordering::Acquire)
+    fn mark(&self, now: Timestamp) -> Mark {
+        self.turn(now);
+        // Acquire, and before the totals: these are at least what the floor was taken from.
+        let seen = self.floor.load(Ordering::Acquire);
+        // Acquire: had we seen a call here that was let through by a closing, we should find that closing, or a later
+        // state, in the breaker's word afterwards.
+        let totals = self.totals.load(Ordering::Acquire);
+        Mark { seen, totals, tick: self.ring.tick(now) }
     }
 
-    /// Lets nothing before `now` play a part, unless somebody has moved the floor since it was `floor`. To be called
-    /// before the breaker's word says closed.
-    ///
-    /// So a probe that is written off while it closes the breaker cannot wipe out what has been counted since its
-    /// successor closed it. No floor is stored twice: each comes after one more call.
-    pub(super) fn forget(&self, floor: u64, now: Timestamp) -> bool {
-        self.turn(now);
-        let (totals, tick) = (self.totals.load(Ordering::Relaxed), self.ring.tick(now));
-        // Release: see `floor`. The word's release publishes both stores to those who judge by them.
-        let is_ours =
-            self.floor.compare_exchange(floor, totals, Ordering::Release, Ordering::Relaxed).is_ok();
+    /// If the floor is still what the mark saw, nothing was counted between that one and any floor stored meanwhile: so
+    /// it never goes back, and one that is stored late takes away nothing but what came before its own mark.
+    fn forget(&self, Mark { seen, totals, tick }: Mark) -> bool {
+        // Release: see `mark`. The word's release publishes both stores to those who judge by them.
+        let is_ours = self.floor.compare_exchange(seen, totals, Ordering::Release, Ordering::Relaxed).is_ok();
         if is_ours {
             // Max, because the floor of a successor may stand by now.
             self.floor_tick.fetch_max(tick + 1, Ordering::Relaxed);
