@@ -1,32 +1,48 @@
 //! What was written between the parentheses, each value with the key it was given under.
 
-use std::ops::RangeInclusive;
+mod values;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Error, Expr, ExprPath, Lit, LitStr, Pat, Path, Result, Token, UnOp, parenthesized, token};
+use syn::{Error, Expr, ExprPath, LitStr, Pat, Path, Result, Token};
 
 use crate::errors::{self, Errors};
 
 /// The arguments of the attribute, in the order in which messages list them.
-const ARGUMENTS: [&str; 21] = [
+const ARGUMENTS: [&str; 38] = [
     "resource",
+    "inbound",
+    "origin",
+    "entrance",
     "permits",
+    "priority",
     "qps",
     "rate",
+    "behavior",
+    "warm_up_ms",
+    "cold_factor",
+    "max_wait_ms",
+    "burst",
     "precision",
     "buckets",
+    "associated",
     "max_concurrency",
+    "queue_ms",
     "slow_rt_ms",
     "slow_ratio",
     "error_ratio",
     "error_count",
     "min_calls",
     "window_ms",
+    "window_calls",
     "open_ms",
+    "open_max_ms",
     "probes",
+    "recovery",
+    "hot",
+    "allow",
+    "deny",
     "ignore",
     "ok_if",
     "err_if",
@@ -36,47 +52,39 @@ const ARGUMENTS: [&str; 21] = [
 ];
 
 /// The arguments of `rate(…)`.
-const RATE: [&str; 4] = ["limit", "per_ms", "precision", "buckets"];
+const RATE: [&str; 10] = [
+    "limit",
+    "per_ms",
+    "behavior",
+    "warm_up_ms",
+    "cold_factor",
+    "max_wait_ms",
+    "burst",
+    "precision",
+    "buckets",
+    "associated",
+];
+
+/// The arguments of `hot(…)`.
+const HOT: [&str; 11] = [
+    "key",
+    "name",
+    "qps",
+    "per_ms",
+    "burst",
+    "max_concurrency",
+    "behavior",
+    "max_wait_ms",
+    "max_keys",
+    "precision",
+    "except",
+];
 
 /// Arguments that are known and on their way.
-const LATER: [&str; 23] = [
-    "inbound",
-    "origin",
-    "entrance",
-    "priority",
-    "behavior",
-    "warm_up_ms",
-    "cold_factor",
-    "max_wait_ms",
-    "burst",
-    "associated",
-    "scope",
-    "on_empty",
-    "on_fail",
-    "queue_ms",
-    "window_calls",
-    "open_max_ms",
-    "recovery",
-    "hot",
-    "allow",
-    "deny",
-    "fallback_on",
-    "span",
-    "skip",
-];
+const LATER: [&str; 6] = ["scope", "on_empty", "on_fail", "fallback_on", "span", "skip"];
 
 /// The same for `rate(…)`.
-const RATE_LATER: [&str; 9] = [
-    "behavior",
-    "warm_up_ms",
-    "cold_factor",
-    "max_wait_ms",
-    "burst",
-    "associated",
-    "scope",
-    "on_empty",
-    "on_fail",
-];
+const RATE_LATER: [&str; 3] = ["scope", "on_empty", "on_fail"];
 
 /// The longest time that a rule may speak of: 366 days.
 const YEAR_MS: u64 = 366 * 24 * 60 * 60 * 1_000;
@@ -101,26 +109,31 @@ impl<T> Value<T> {
 }
 
 /// The variant that an accepted word stands for.
+#[derive(Clone, Copy)]
 pub(crate) struct Word(pub(crate) &'static str);
 
 /// Everything that was written.
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) resource: Option<Given<Value<String>>>,
+    pub(crate) inbound: Option<Given<bool>>,
+    pub(crate) origin: Option<Given<Expr>>,
+    pub(crate) entrance: Option<Given<Value<String>>>,
     pub(crate) permits: Option<Given<Value<u32>>>,
+    pub(crate) priority: Option<Given<bool>>,
     pub(crate) qps: Option<Given<Value<f64>>>,
+    pub(crate) flow: FlowArgs,
     pub(crate) rates: Vec<Rate>,
-    pub(crate) precision: Option<Given<Word>>,
-    pub(crate) buckets: Option<Given<Value<u32>>>,
     pub(crate) max_concurrency: Option<Given<Value<u32>>>,
+    pub(crate) queue_ms: Option<Given<Value<u64>>>,
     pub(crate) slow_rt_ms: Option<Given<Value<u64>>>,
     pub(crate) slow_ratio: Option<Given<Value<f64>>>,
     pub(crate) error_ratio: Option<Given<Value<f64>>>,
     pub(crate) error_count: Option<Given<Value<u32>>>,
-    pub(crate) min_calls: Option<Given<Value<u32>>>,
-    pub(crate) window_ms: Option<Given<Value<u64>>>,
-    pub(crate) open_ms: Option<Given<Value<u64>>>,
-    pub(crate) probes: Option<Given<Value<u32>>>,
+    pub(crate) breakers: BreakerArgs,
+    pub(crate) hots: Vec<Hot>,
+    pub(crate) allow: Option<Given<Vec<Value<String>>>>,
+    pub(crate) deny: Option<Given<Vec<Value<String>>>>,
     pub(crate) ignore: Option<Given<Pat>>,
     pub(crate) ok_if: Option<Given<Expr>>,
     pub(crate) err_if: Option<Given<Expr>>,
@@ -129,13 +142,69 @@ pub(crate) struct Args {
     pub(crate) runtime: Option<Given<Path>>,
 }
 
-/// One `rate(…)`.
-pub(crate) struct Rate {
-    pub(crate) key: Ident,
-    pub(crate) limit: Option<Given<Value<f64>>>,
-    pub(crate) per_ms: Option<Given<Value<u64>>>,
+/// What else may be said of a limit per interval, in a `rate(…)` or, for `qps`, outside.
+#[derive(Default)]
+pub(crate) struct FlowArgs {
+    pub(crate) behavior: Option<Given<Word>>,
+    pub(crate) warm_up_ms: Option<Given<Value<u64>>>,
+    pub(crate) cold_factor: Option<Given<Value<f64>>>,
+    pub(crate) max_wait_ms: Option<Given<Value<u64>>>,
+    pub(crate) burst: Option<Given<Value<u32>>>,
     pub(crate) precision: Option<Given<Word>>,
     pub(crate) buckets: Option<Given<Value<u32>>>,
+    pub(crate) associated: Option<Given<Value<String>>>,
+}
+
+/// What else may be said of the breakers of an attribute.
+#[derive(Default)]
+pub(crate) struct BreakerArgs {
+    pub(crate) min_calls: Option<Given<Value<u32>>>,
+    pub(crate) window_ms: Option<Given<Value<u64>>>,
+    pub(crate) window_calls: Option<Given<Value<u32>>>,
+    pub(crate) open_ms: Option<Given<Value<u64>>>,
+    pub(crate) open_max_ms: Option<Given<Value<u64>>>,
+    pub(crate) probes: Option<Given<Value<u32>>>,
+    pub(crate) recovery: Option<Given<Word>>,
+}
+
+/// One `rate(…)`.
+pub(crate) struct Rate {
+    pub(crate) word: Ident,
+    pub(crate) limit: Option<Given<Value<f64>>>,
+    pub(crate) per_ms: Option<Given<Value<u64>>>,
+    pub(crate) flow: FlowArgs,
+}
+
+/// One `hot(…)`.
+pub(crate) struct Hot {
+    pub(crate) word: Ident,
+    pub(crate) key: Option<Given<Expr>>,
+    pub(crate) name: Option<Given<LitStr>>,
+    pub(crate) qps: Option<Given<Value<f64>>>,
+    pub(crate) per_ms: Option<Given<Value<u64>>>,
+    pub(crate) burst: Option<Given<Value<u32>>>,
+    pub(crate) max_concurrency: Option<Given<Value<u32>>>,
+    pub(crate) behavior: Option<Given<Word>>,
+    pub(crate) max_wait_ms: Option<Given<Value<u64>>>,
+    pub(crate) max_keys: Option<Given<Value<u32>>>,
+    pub(crate) precision: Option<Given<Word>>,
+    pub(crate) except: Option<Given<Vec<Exception>>>,
+}
+
+/// A limit of its own for one value of a key.
+pub(crate) struct Exception {
+    pub(crate) of: Constant,
+    pub(crate) expr: Expr,
+    pub(crate) limit: Value<f64>,
+}
+
+/// A key that is known when compiling.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Constant {
+    Text(String),
+    Int(i128),
+    Bool(bool),
+    Char(char),
 }
 
 pub(crate) fn parse(tokens: TokenStream) -> Result<Args> {
@@ -152,7 +221,7 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Args> {
 impl Args {
     fn bare_name(&mut self, input: ParseStream) -> Result<()> {
         let key = Ident::new("resource", input.span());
-        let value = name(&key, input.parse()?)?;
+        let value = values::name_in(&key, input.parse()?)?;
         self.resource = Some(Given { key, value });
         Ok(())
     }
@@ -160,79 +229,175 @@ impl Args {
     fn argument(&mut self, input: ParseStream) -> Result<()> {
         let key = key(input)?;
         match key.to_string().as_str() {
-            "resource" => set(&mut self.resource, key, input, |key, input| name(key, value(key, input)?)),
-            "permits" => set(&mut self.permits, key, input, whole(1..=u32::MAX)),
-            "qps" => set(&mut self.qps, key, input, limit),
+            "resource" => set(&mut self.resource, key, input, values::name),
+            "inbound" => set(&mut self.inbound, key, input, values::flag),
+            "origin" => set(&mut self.origin, key, input, values::expr),
+            "entrance" => set(&mut self.entrance, key, input, values::name),
+            "permits" => set(&mut self.permits, key, input, values::whole(1..=u32::MAX)),
+            "priority" => set(&mut self.priority, key, input, values::flag),
+            "qps" => set(&mut self.qps, key, input, values::limit),
             "rate" => Rate::parse(key, input).map(|rate| self.rates.push(rate)),
-            "precision" => set(&mut self.precision, key, input, precision),
-            "buckets" => set(&mut self.buckets, key, input, whole(1..=u32::MAX)),
-            "max_concurrency" => set(&mut self.max_concurrency, key, input, whole(0..=u32::MAX)),
-            "slow_rt_ms" => set(&mut self.slow_rt_ms, key, input, whole(0..=YEAR_MS)),
-            "slow_ratio" => set(&mut self.slow_ratio, key, input, ratio),
-            "error_ratio" => set(&mut self.error_ratio, key, input, ratio),
-            "error_count" => set(&mut self.error_count, key, input, whole(0..=u32::MAX)),
-            "min_calls" => set(&mut self.min_calls, key, input, whole(1..=u32::MAX)),
-            "window_ms" => set(&mut self.window_ms, key, input, whole(1..=YEAR_MS)),
-            "open_ms" => set(&mut self.open_ms, key, input, whole(1..=YEAR_MS)),
-            "probes" => set(&mut self.probes, key, input, whole(1..=1_023)),
-            "ignore" => set(&mut self.ignore, key, input, pattern),
-            "ok_if" => set(&mut self.ok_if, key, input, value),
-            "err_if" => set(&mut self.err_if, key, input, value),
-            "fallback" => set(&mut self.fallback, key, input, fallback),
-            "mode" => set(&mut self.mode, key, input, mode),
-            "crate" => set(&mut self.runtime, key, input, runtime),
-            "limit" | "per_ms" => Err(Error::new_spanned(
+            "behavior" | "warm_up_ms" | "cold_factor" | "max_wait_ms" | "burst" | "precision" | "buckets"
+            | "associated" => self.flow.argument(key, input),
+            "max_concurrency" => set(&mut self.max_concurrency, key, input, values::whole(0..=u32::MAX)),
+            "queue_ms" => set(&mut self.queue_ms, key, input, values::whole(0..=YEAR_MS)),
+            "slow_rt_ms" => set(&mut self.slow_rt_ms, key, input, values::whole(0..=YEAR_MS)),
+            "slow_ratio" => set(&mut self.slow_ratio, key, input, values::ratio),
+            "error_ratio" => set(&mut self.error_ratio, key, input, values::ratio),
+            "error_count" => set(&mut self.error_count, key, input, values::whole(0..=u32::MAX)),
+            "min_calls" | "window_ms" | "window_calls" | "open_ms" | "open_max_ms" | "probes"
+            | "recovery" => self.breakers.argument(key, input),
+            "hot" => Hot::parse(key, input).map(|hot| self.hots.push(hot)),
+            "allow" => set(&mut self.allow, key, input, values::names),
+            "deny" => set(&mut self.deny, key, input, values::names),
+            "ignore" => set(&mut self.ignore, key, input, values::pattern),
+            "ok_if" => set(&mut self.ok_if, key, input, values::expr),
+            "err_if" => set(&mut self.err_if, key, input, values::expr),
+            "fallback" => set(&mut self.fallback, key, input, values::fallback),
+            "mode" => set(&mut self.mode, key, input, values::mode),
+            "crate" => set(&mut self.runtime, key, input, values::runtime),
+            "limit" | "per_ms" => Err(belongs_inside(&key, "rate")),
+            "key" | "max_keys" | "except" => Err(belongs_inside(&key, "hot")),
+            "outbound" => Err(Error::new_spanned(
                 &key,
-                format!("`{key}` stands inside `rate(…)`: `{}`", example("rate")),
+                "a call is outbound unless `inbound` is given; leave `outbound` out",
             )),
             _ => Err(unusable(&key, input, "", &ARGUMENTS, &LATER)),
         }
     }
 }
 
-impl Rate {
-    fn parse(key: Ident, input: ParseStream) -> Result<Self> {
-        if !input.peek(token::Paren) {
-            return Err(written_as(&key));
+impl FlowArgs {
+    /// Reads an argument of this name, which is one of a limit.
+    fn argument(&mut self, key: Ident, input: ParseStream) -> Result<()> {
+        match key.to_string().as_str() {
+            "behavior" => set(&mut self.behavior, key, input, values::behavior),
+            "warm_up_ms" => set(&mut self.warm_up_ms, key, input, values::whole(1..=YEAR_MS)),
+            "cold_factor" => set(&mut self.cold_factor, key, input, values::cold_factor),
+            "max_wait_ms" => set(&mut self.max_wait_ms, key, input, values::whole(0..=YEAR_MS)),
+            "burst" => set(&mut self.burst, key, input, values::whole(0..=u32::MAX)),
+            "precision" => set(&mut self.precision, key, input, values::precision),
+            "buckets" => set(&mut self.buckets, key, input, values::whole(1..=u32::MAX)),
+            _ => set(&mut self.associated, key, input, values::name),
         }
-        let content;
-        parenthesized!(content in input);
-        let mut rate = Self { key, limit: None, per_ms: None, precision: None, buckets: None };
+    }
+}
+
+impl BreakerArgs {
+    /// Reads an argument of this name, which is one of all breakers.
+    fn argument(&mut self, key: Ident, input: ParseStream) -> Result<()> {
+        match key.to_string().as_str() {
+            "min_calls" => set(&mut self.min_calls, key, input, values::whole(1..=u32::MAX)),
+            "window_ms" => set(&mut self.window_ms, key, input, values::whole(1..=YEAR_MS)),
+            "window_calls" => set(&mut self.window_calls, key, input, values::whole(1..=u32::MAX)),
+            "open_ms" => set(&mut self.open_ms, key, input, values::whole(1..=YEAR_MS)),
+            "open_max_ms" => set(&mut self.open_max_ms, key, input, values::whole(1..=YEAR_MS)),
+            "probes" => set(&mut self.probes, key, input, values::whole(1..=1_023)),
+            _ => set(&mut self.recovery, key, input, values::recovery),
+        }
+    }
+}
+
+impl Rate {
+    fn parse(word: Ident, input: ParseStream) -> Result<Self> {
+        let content = values::parentheses(&word, input)?;
+        let mut rate = Self { word, limit: None, per_ms: None, flow: FlowArgs::default() };
         each(&content, |input, _| rate.argument(input)).or(rate)
     }
 
     fn argument(&mut self, input: ParseStream) -> Result<()> {
         let key = key(input)?;
         match key.to_string().as_str() {
-            "limit" => set(&mut self.limit, key, input, limit),
-            "per_ms" => set(&mut self.per_ms, key, input, whole(1..=YEAR_MS)),
-            "precision" => set(&mut self.precision, key, input, precision),
-            "buckets" => set(&mut self.buckets, key, input, whole(1..=u32::MAX)),
+            "limit" => set(&mut self.limit, key, input, values::limit),
+            "per_ms" => set(&mut self.per_ms, key, input, values::whole(1..=YEAR_MS)),
+            name if RATE.contains(&name) => self.flow.argument(key, input),
             _ => Err(unusable(&key, input, " of `rate`", &RATE, &RATE_LATER)),
         }
     }
+}
+
+impl Hot {
+    fn parse(word: Ident, input: ParseStream) -> Result<Self> {
+        let content = values::parentheses(&word, input)?;
+        let mut hot = Self {
+            word,
+            key: None,
+            name: None,
+            qps: None,
+            per_ms: None,
+            burst: None,
+            max_concurrency: None,
+            behavior: None,
+            max_wait_ms: None,
+            max_keys: None,
+            precision: None,
+            except: None,
+        };
+        each(&content, |input, _| hot.argument(input)).or(hot)
+    }
+
+    fn argument(&mut self, input: ParseStream) -> Result<()> {
+        let key = key(input)?;
+        match key.to_string().as_str() {
+            "key" => set(&mut self.key, key, input, values::expr),
+            "name" => set(&mut self.name, key, input, values::literal_name),
+            "qps" => set(&mut self.qps, key, input, values::limit),
+            "per_ms" => set(&mut self.per_ms, key, input, values::whole(1..=YEAR_MS)),
+            "burst" => set(&mut self.burst, key, input, values::whole(0..=u32::MAX)),
+            "max_concurrency" => set(&mut self.max_concurrency, key, input, values::whole(0..=u32::MAX)),
+            "behavior" => set(&mut self.behavior, key, input, values::hot_behavior),
+            "max_wait_ms" => set(&mut self.max_wait_ms, key, input, values::whole(0..=YEAR_MS)),
+            "max_keys" => set(&mut self.max_keys, key, input, values::whole(1..=u32::MAX)),
+            "precision" => set(&mut self.precision, key, input, values::hot_precision),
+            "except" => set(&mut self.except, key, input, values::exceptions),
+            _ => Err(unusable(&key, input, " of `hot`", &HOT, &[])),
+        }
+    }
+}
+
+fn belongs_inside(key: &Ident, list: &str) -> Error {
+    Error::new_spanned(key, format!("`{key}` stands inside `{list}(…)`: `{}`", example(list)))
 }
 
 /// How an argument is written.
 fn example(key: &str) -> &'static str {
     match key {
         "resource" => "resource = \"orders.create\"",
+        "origin" => "origin = request.app()",
+        "entrance" => "entrance = \"web\"",
         "permits" => "permits = 2",
         "qps" => "qps = 100",
         "rate" => "rate(limit = 1_000, per_ms = 60_000)",
         "limit" => "limit = 1_000",
         "per_ms" => "per_ms = 60_000",
+        "behavior" => "behavior = throttle",
+        "warm_up_ms" => "warm_up_ms = 10_000",
+        "cold_factor" => "cold_factor = 3",
+        "max_wait_ms" => "max_wait_ms = 500",
+        "burst" => "burst = 10",
         "precision" => "precision = strict",
         "buckets" => "buckets = 100",
+        "associated" => "associated = \"orders.write\"",
         "max_concurrency" => "max_concurrency = 32",
+        "queue_ms" => "queue_ms = 500",
         "slow_rt_ms" => "slow_rt_ms = 200",
         "slow_ratio" => "slow_ratio = 0.5",
         "error_ratio" => "error_ratio = 0.5",
         "error_count" => "error_count = 10",
         "min_calls" => "min_calls = 5",
         "window_ms" => "window_ms = 1_000",
+        "window_calls" => "window_calls = 100",
         "open_ms" => "open_ms = 5_000",
+        "open_max_ms" => "open_max_ms = 60_000",
         "probes" => "probes = 1",
+        "recovery" => "recovery = ramp",
+        "hot" => "hot(key = user_id, qps = 10)",
+        "key" => "key = user_id",
+        "name" => "name = \"user\"",
+        "max_keys" => "max_keys = 4_000",
+        "except" => "except(\"vip\" => 1_000, 42 => 1)",
+        "allow" => "allow(\"web\", \"batch\")",
+        "deny" => "deny(\"batch\")",
         "ignore" => "ignore(AppError::Invalid(_))",
         "ok_if" => "ok_if = is_fine",
         "err_if" => "err_if = is_broken",
@@ -240,10 +405,6 @@ fn example(key: &str) -> &'static str {
         "mode" => "mode = off",
         _ => "crate = ::leap_runtime",
     }
-}
-
-fn written_as(key: &Ident) -> Error {
-    Error::new_spanned(key, format!("`{key}` is written `{}`", example(&key.to_string())))
 }
 
 /// Reads one argument after the other. After a mistake it goes on behind the next comma.
@@ -284,7 +445,11 @@ fn set<T>(
 ) -> Result<()> {
     let value = read(&key, input)?;
     if slot.is_some() {
-        let hint = if key == "ignore" { "; join the patterns: `ignore(A | B)`" } else { "" };
+        let hint = match key.to_string().as_str() {
+            "ignore" => "; join the patterns: `ignore(A | B)`",
+            "allow" | "deny" | "except" => "; join the lists",
+            _ => "",
+        };
         return Err(Error::new_spanned(&key, format!("`{key}` is given twice{hint}")));
     }
     *slot = Some(Given { key, value });
@@ -294,179 +459,12 @@ fn set<T>(
 /// A key that cannot be used, for now or ever.
 fn unusable(key: &Ident, input: ParseStream, of: &str, accepted: &[&str], later: &[&str]) -> Error {
     if later.contains(&key.to_string().as_str()) {
-        // Its value may hold commas: `origin = a::<A, B>()`.
-        let _ = value(key, input);
+        // Its value may hold commas: `scope = a::<A, B>()`.
+        let _ = values::expr(key, input);
         return errors::not_yet(key);
     }
     errors::unknown(key, &format!("argument `{key}`{of}"), accepted)
 }
 
-/// `= value`, as written.
-fn value(key: &Ident, input: ParseStream) -> Result<Expr> {
-    if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() || input.peek(Token![,]) {
-        return Err(written_as(key));
-    }
-    let mut value = input.parse()?;
-    // Fragments of `macro_rules!`, like `$value:expr`, come in invisible groups.
-    while let Expr::Group(group) = value {
-        value = *group.expr;
-    }
-    Ok(value)
-}
-
-/// The literal that `expr` is, and whether it is negated.
-fn literal(expr: &Expr) -> Option<(&Lit, bool)> {
-    match expr {
-        Expr::Lit(expr) => Some((&expr.lit, false)),
-        Expr::Group(expr) => literal(&expr.expr),
-        Expr::Paren(expr) => literal(&expr.expr),
-        Expr::Unary(expr) if matches!(expr.op, UnOp::Neg(_)) => {
-            literal(&expr.expr).map(|(literal, is_negative)| (literal, !is_negative))
-        }
-        _ => None,
-    }
-}
-
-/// A mistake in a value: ``​`key` is wrong in this way, e.g. `key = 1` ``.
-fn wrong(key: &Ident, value: impl ToTokens, how: &str) -> Error {
-    Error::new_spanned(value, format!("`{key}` {how}, e.g. `{}`", example(&key.to_string())))
-}
-
-/// A name of a resource.
-fn name(key: &Ident, expr: Expr) -> Result<Value<String>> {
-    let known = match literal(&expr) {
-        None => None,
-        Some((Lit::Str(name), false)) => Some(name.value()),
-        Some(_) => return Err(wrong(key, expr, "needs a name in quotes")),
-    };
-    match known.as_ref().map(String::len) {
-        Some(0) => Err(wrong(key, expr, "must not be empty")),
-        Some(1_025..) => Err(wrong(key, expr, "is at most 1024 bytes long")),
-        _ => Ok(Value { known, expr }),
-    }
-}
-
-/// A number of permits: any number from 0 up.
-fn limit(key: &Ident, input: ParseStream) -> Result<Value<f64>> {
-    let expr = value(key, input)?;
-    let known = number(key, &expr)?;
-    match known {
-        Some(limit) if limit.is_infinite() => Err(wrong(key, expr, "is too large")),
-        _ => Ok(Value { known, expr }),
-    }
-}
-
-/// A share between 0 and 1.
-fn ratio(key: &Ident, input: ParseStream) -> Result<Value<f64>> {
-    let expr = value(key, input)?;
-    let known = number(key, &expr)?;
-    match known {
-        Some(ratio) if ratio > 1.0 => Err(wrong(key, expr, "is a share between 0 and 1")),
-        _ => Ok(Value { known, expr }),
-    }
-}
-
-fn number(key: &Ident, expr: &Expr) -> Result<Option<f64>> {
-    let number = match literal(expr) {
-        None => return Ok(None),
-        Some((Lit::Int(_) | Lit::Float(_), true)) => return Err(wrong(key, expr, "must not be negative")),
-        Some((Lit::Int(literal), false)) => literal.base10_digits(),
-        Some((Lit::Float(literal), false)) => literal.base10_digits(),
-        Some(_) => return Err(wrong(key, expr, "needs a number")),
-    };
-    number.parse().map(Some).map_err(|_| wrong(key, expr, "needs a number"))
-}
-
-/// A whole number within `range`.
-fn whole<N: Copy + PartialOrd + TryFrom<u128> + ToString>(
-    range: RangeInclusive<N>,
-) -> impl FnOnce(&Ident, ParseStream) -> Result<Value<N>> {
-    move |key, input| {
-        let expr = value(key, input)?;
-        let known = match literal(&expr) {
-            None => return Ok(Value { known: None, expr }),
-            Some((Lit::Int(_) | Lit::Float(_), true)) => {
-                return Err(wrong(key, expr, "must not be negative"));
-            }
-            Some((Lit::Int(literal), false)) => {
-                literal.base10_parse::<u128>().ok().and_then(|n| N::try_from(n).ok())
-            }
-            Some(_) => return Err(wrong(key, expr, "needs a whole number")),
-        };
-        match known {
-            Some(known) if known < *range.start() => {
-                Err(wrong(key, expr, &format!("must be at least {}", range.start().to_string())))
-            }
-            Some(known) if known <= *range.end() => Ok(Value { known: Some(known), expr }),
-            _ => Err(wrong(key, expr, &format!("is at most {}", range.end().to_string()))),
-        }
-    }
-}
-
-fn precision(key: &Ident, input: ParseStream) -> Result<Word> {
-    let words = [("exact", "Exact"), ("strict", "Strict"), ("sentinel", "Sentinel")];
-    word(key, value(key, input)?, &words, &[])
-}
-
-fn mode(key: &Ident, input: ParseStream) -> Result<Word> {
-    word(key, value(key, input)?, &[("enforce", "Enforce"), ("off", "Off")], &["shadow"])
-}
-
-/// One of a few words, without quotes.
-fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)], later: &[&str]) -> Result<Word> {
-    let accepted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    let written = match &expr {
-        Expr::Path(path) => path.path.get_ident(),
-        _ => None,
-    };
-    let Some(written) = written else {
-        let message = format!("`{key}` needs one of the words {}, without quotes", errors::List(&accepted));
-        return Err(Error::new_spanned(expr, message));
-    };
-    match words.iter().find(|(word, _)| written == word) {
-        Some((_, variant)) => Ok(Word(variant)),
-        None if later.iter().any(|word| written == word) => {
-            Err(Error::new_spanned(written, format!("`{key} = {written}` is not supported yet")))
-        }
-        None => Err(errors::unknown(written, &format!("{key} `{written}`"), &accepted)),
-    }
-}
-
-/// `(pattern)`.
-fn pattern(key: &Ident, input: ParseStream) -> Result<Pat> {
-    if !input.peek(token::Paren) {
-        return Err(written_as(key));
-    }
-    let content;
-    parenthesized!(content in input);
-    let pattern = content.call(Pat::parse_multi_with_leading_vert)?;
-    if !content.is_empty() {
-        return Err(content.error(format!("`{key}` takes one pattern; join several by `|`")));
-    }
-    Ok(pattern)
-}
-
-/// The path of a function.
-fn fallback(key: &Ident, input: ParseStream) -> Result<ExprPath> {
-    match value(key, input)? {
-        Expr::Path(path) => Ok(path),
-        Expr::Closure(closure) => Err(Error::new_spanned(
-            closure,
-            "a closure as `fallback` is not supported yet; give the path of a function",
-        )),
-        Expr::Call(call) => {
-            let message = "a call as `fallback` is not supported yet; give the path of a function, which is called \
-                           with all arguments and then the `Blocked`";
-            Err(Error::new_spanned(call, message))
-        }
-        other => Err(wrong(key, other, "needs the path of a function")),
-    }
-}
-
-/// The path of the runtime's crate.
-fn runtime(key: &Ident, input: ParseStream) -> Result<Path> {
-    match value(key, input)? {
-        Expr::Path(ExprPath { qself: None, path, .. }) => Ok(path),
-        other => Err(wrong(key, other, "needs a path")),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -59,8 +59,14 @@ impl Display for List<'_> {
 }
 
 /// What other crates call what we call otherwise.
-const SYNONYMS: [(&str, &str); 3] =
-    [("name", "resource"), ("limit", "qps"), ("concurrency", "max_concurrency")];
+const SYNONYMS: [(&str, &str); 6] = [
+    ("name", "resource"),
+    ("limit", "qps"),
+    ("rate", "qps"),
+    ("concurrency", "max_concurrency"),
+    ("direction", "inbound"),
+    ("limit_app", "origin"),
+];
 
 /// The word that was probably meant: a synonym, one that goes on where the written one ends, else the nearest with at
 /// most a third of its letters different.

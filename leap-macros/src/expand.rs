@@ -1,15 +1,17 @@
 //! The tokens of a guarded function. Nothing can go wrong here.
 
+mod rules;
+
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind, ReturnType,
-    Signature, Type, TypeParamBound, parse_quote_spanned,
+    Attribute, Expr, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind,
+    ReturnType, Signature, Type, TypeParamBound, parse_quote_spanned,
 };
 
 use crate::args::Value;
-use crate::model::{BreakerWords, Flow, Guarded, Rule, Verdict};
+use crate::model::{Guarded, Key, Request, Verdict, plain_name};
 
 /// The span of what is ours: its names and the user's do not see each other. Items of the user's are seen all the same, so
 /// our names start with `__`.
@@ -20,19 +22,21 @@ fn ours() -> Span {
 pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
     let function = &guarded.function;
     let leap = Leap(guarded.runtime.as_ref());
-    let (sig, params) = name_params(&function.sig);
+    let (sig, params) = name_params(&function.sig, &guarded.request);
     let returned = Returned::of(&function.sig, leap);
     let site = site(guarded, leap);
     let judge = judge(&guarded.verdict, &returned, leap);
-    let blocked = match &guarded.fallback {
+    let turned_away = match &guarded.fallback {
         Some(path) => call_fallback(path, &function.sig, &params, &returned, leap),
-        None => from_blocked(&returned, leap),
+        None => from_blocked(&function.sig, &params, &returned, leap),
     };
     let rebind = rebind(&function.sig, &params);
     let (ty, body) = (&returned.ty, body(&function.body));
-    let (binding, passed) = match sig.asyncness {
+    let TurnedAway { blocked, answer } = &turned_away;
+    let call = match sig.asyncness {
         // An async function enters when it is first polled. Nothing is awaited before its arguments are in the
-        // block: they would be kept twice.
+        // block: they would be kept twice. So it is the block that answers for a call that was turned away, which may
+        // be known only after a wait.
         Some(_) => {
             // Tells the block its type, without which `Box<dyn Trait>` would not coerce. It never runs.
             let returns = (!returned.is_never).then(|| {
@@ -44,29 +48,42 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
                     }
                 }
             });
-            let arm = quote_spanned! {ours()=>
-                #leap::Ok(__entry) => #leap::run_async(__entry, async move { #returns #rebind #body }, #judge).await
-            };
-            (quote_spanned! {ours()=> __entry}, arm)
+            let begin = begin(guarded, &params, leap);
+            quote_spanned! {ours()=>
+                #begin
+                #leap::run_async(
+                    __begun,
+                    async move {
+                        #returns
+                        if #leap::is_turned_away() {
+                            let #blocked = #leap::turned_away();
+                            #answer
+                        }
+                        #rebind
+                        #body
+                    },
+                    #judge
+                ).await
+            }
         }
         // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
         None => {
             // A judge that is all ours need not be contained.
             let run = if guarded.verdict.is_asked() { "run_judged" } else { "run" };
             let run = Ident::new(run, ours());
-            let arm = quote_spanned! {ours()=>
-                #leap::Ok(ref mut __entry) => #leap::#run(__entry, move || -> #ty { #rebind #body }, #judge)
-            };
-            (quote_spanned! {ours()=> mut __entry}, arm)
+            let enter = request(guarded, ["enter", "enter_with"], leap);
+            quote_spanned! {ours()=>
+                let mut __entry = #enter;
+                match __entry {
+                    #leap::Ok(ref mut __entry) => #leap::#run(__entry, move || -> #ty { #rebind #body }, #judge),
+                    #leap::Err(#blocked) => { #answer }
+                }
+            }
         }
     };
     let block = quote_spanned! {ours()=>
         let (__site, __permits) = #site;
-        let #binding = __site.enter(__permits);
-        match __entry {
-            #passed,
-            #blocked
-        }
+        #call
     };
     // Dead code is reported only where the braces have the span of the body.
     let block = braced(block, function.body.span());
@@ -119,21 +136,9 @@ impl ToTokens for Leap<'_> {
 /// The call site and the permits that a call asks for. The names of items are not hygienic, so they stand in
 /// a block of their own, which the body does not see.
 fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
-    let rules = guarded.rules.iter().map(|rule| build(rule, guarded, leap));
+    let rules = guarded.rules.iter().map(|rule| rules::build(rule, guarded, leap));
     let n_rules = Literal::usize_unsuffixed(rules.len());
-    let resource = match &guarded.resource {
-        None => quote_spanned! {ours()=> #leap::None},
-        Some(Value { known: Some(name), expr }) => {
-            let mut name = Literal::string(name);
-            name.set_span(expr.span());
-            quote_spanned! {ours()=> #leap::Some(#name)}
-        }
-        Some(Value { known: None, expr }) => {
-            let leap_at = leap.at(expr.span());
-            let name = quote_spanned! {expr.span()=> #leap_at::name(#expr)};
-            quote_spanned! {ours()=> #leap::Some(#name)}
-        }
-    };
+    let resource = option(guarded.resource.as_ref().map(|name| self::name(name, leap)), leap);
     // As an item, a bad value is an error of `cargo check` too.
     let (permits, constant) = match &guarded.permits {
         None => (quote_spanned! {ours()=> 1}, None),
@@ -160,75 +165,99 @@ fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
     }
 }
 
-/// A rule made by one of the runtime's `const fn`s, which finds what is wrong with the values of expressions. The call
-/// stands where the first of them is: literals have been checked.
-fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
-    let mode = Ident::new(guarded.mode.as_ref().map_or("Enforce", |mode| mode.0), ours());
-    let mode = quote_spanned! {ours()=> #leap::Mode::#mode};
-    let breakers = &guarded.breakers;
-    let (function, at, arguments) = match rule {
-        Rule::Flow(Flow { limit, per_ms, precision, buckets }) => {
-            let at = limit
-                .unknown()
-                .or(per_ms.as_ref().and_then(Value::unknown))
-                .or(buckets.as_ref().and_then(Value::unknown));
-            let limit = float(limit);
-            let per_ms = per_ms.as_ref().map_or_else(|| quote_spanned! {ours()=> 1_000}, whole);
-            let precision = precision.as_ref().map(|precision| {
-                let precision = Ident::new(precision.0, ours());
-                quote_spanned! {ours()=> #leap::Precision::#precision}
-            });
-            let precision = option(precision, leap);
-            let buckets = option(buckets.as_ref().map(whole), leap);
-            ("flow", at, quote_spanned! {ours()=> #limit, #per_ms, #precision, #buckets, #mode})
-        }
-        Rule::Isolation { max } => {
-            let (at, max) = (max.unknown(), whole(max));
-            ("isolation", at, quote_spanned! {ours()=> #max, #mode})
-        }
-        Rule::SlowRatio { slow_rt_ms, ratio } => {
-            let at = slow_rt_ms.unknown().or(ratio.as_ref().and_then(Value::unknown)).or(breakers.unknown());
-            let slow_rt_ms = whole(slow_rt_ms);
-            let ratio = ratio.as_ref().map_or_else(|| quote_spanned! {ours()=> 1.0}, float);
-            let words = words(breakers, &mode, leap);
-            ("slow_ratio", at, quote_spanned! {ours()=> #slow_rt_ms, #ratio, #words})
-        }
-        Rule::ErrorRatio { ratio } => {
-            let (at, ratio) = (ratio.unknown().or(breakers.unknown()), float(ratio));
-            let words = words(breakers, &mode, leap);
-            ("error_ratio", at, quote_spanned! {ours()=> #ratio, #words})
-        }
-        Rule::ErrorCount { count } => {
-            let (at, count) = (count.unknown().or(breakers.unknown()), whole(count));
-            let words = words(breakers, &mode, leap);
-            ("error_count", at, quote_spanned! {ours()=> #count, #words})
+/// What a call asks for: `enter(__permits)`, or `enter_with(&Request { … })` if it has more to say.
+fn request(guarded: &Guarded, [plain, with]: [&str; 2], leap: Leap<'_>) -> TokenStream {
+    let request = &guarded.request;
+    if request.is_plain() {
+        let plain = Ident::new(plain, ours());
+        return quote_spanned! {ours()=> __site.#plain(__permits)};
+    }
+    let with = Ident::new(with, ours());
+    let (priority, inbound) = (request.priority, request.inbound);
+    let origin = match &request.origin {
+        None => option(None, leap),
+        Some(expr) => {
+            let origin = looked_at(expr, ["ToOrigin", "to_origin"], leap);
+            // By its path: what else is called `as_deref` is the user's.
+            quote_spanned! {ours()=> #leap::Option::as_deref(&#leap::origin(__site, #origin))}
         }
     };
-    let at = at.map_or_else(ours, Spanned::span);
-    let (leap, function) = (leap.at(at), Ident::new(function, at));
-    quote_spanned! {at=> #leap::#function(#arguments)}
+    let entrance = request.entrance.as_ref().map(|entrance| {
+        let name = name(entrance, leap);
+        match entrance.unknown() {
+            None => name,
+            Some(_) => quote_spanned! {ours()=> { const __ENTRANCE: &str = #name; __ENTRANCE }},
+        }
+    });
+    let entrance = option(entrance, leap);
+    let keys = request.keys.iter().map(|Key { name, expr }| {
+        let key = looked_at(expr, ["ToKey", "to_key"], leap);
+        quote_spanned! {ours()=> (#name, #leap::key(__site, #key))}
+    });
+    quote_spanned! {ours()=>
+        __site.#with(&#leap::Request {
+            permits: __permits,
+            priority: #priority,
+            inbound: #inbound,
+            origin: #origin,
+            entrance: #entrance,
+            keys: &[#(#keys),*],
+        })
+    }
 }
 
-fn words(words: &BreakerWords, mode: &TokenStream, leap: Leap<'_>) -> TokenStream {
-    let min_calls = option(words.min_calls.as_ref().map(whole), leap);
-    let window_ms = option(words.window_ms.as_ref().map(whole), leap);
-    let open_ms = option(words.open_ms.as_ref().map(whole), leap);
-    let probes = option(words.probes.as_ref().map(whole), leap);
-    quote_spanned! {ours()=>
-        #leap::BreakerWords {
-            min_calls: #min_calls,
-            window_ms: #window_ms,
-            open_ms: #open_ms,
-            probes: #probes,
-            mode: #mode,
-        }
+/// Begins the call of an async function, in a statement of its own: what the request is made of is not kept while the
+/// block is awaited.
+fn begin(guarded: &Guarded, params: &[Param<'_>], leap: Leap<'_>) -> TokenStream {
+    let begin = request(guarded, ["begin", "begin_with"], leap);
+    let lent: Vec<&Ident> =
+        params.iter().map(|param| &param.name).filter(|name| guarded.request.mentions(name)).collect();
+    if lent.is_empty() {
+        return quote_spanned! {ours()=> let __begun = #begin;};
     }
+    // What a future has borrowed it keeps, even when it has moved it away: so keys are looked at in a function.
+    quote_spanned! {ours()=>
+        let (__begun, (#(#lent,)*)) = #leap::lend((#(#lent,)*), |(#(#lent,)*)| (#begin, (#(#lent,)*)));
+    }
+}
+
+/// A closure that asks a trait of the runtime about the value of an expression, which it borrows. What does not fit is
+/// blamed on the expression.
+fn looked_at(expr: &Expr, [of, method]: [&str; 2], leap: Leap<'_>) -> TokenStream {
+    let span = expr.span();
+    let (leap, of, method) = (leap.at(span), Ident::new(of, span), Ident::new(method, span));
+    let borrowed = match expr {
+        // Without parentheses all of it is underlined, not its first token.
+        Expr::Path(_)
+        | Expr::Field(_)
+        | Expr::Index(_)
+        | Expr::Call(_)
+        | Expr::MethodCall(_)
+        | Expr::Macro(_) => {
+            quote_spanned! {span=> &#expr}
+        }
+        _ => quote_spanned! {span=> &(#expr)},
+    };
+    let asked = quote_spanned! {span=> #leap::#of::#method(#borrowed)};
+    quote_spanned! {ours()=> || #asked}
 }
 
 fn option(value: Option<TokenStream>, leap: Leap<'_>) -> TokenStream {
     match value {
         Some(value) => quote_spanned! {ours()=> #leap::Some(#value)},
         None => quote_spanned! {ours()=> #leap::None},
+    }
+}
+
+/// A name: as the literal that it was, or as the expression that it is, checked where that stands.
+fn name(name: &Value<String>, leap: Leap<'_>) -> TokenStream {
+    let expr = &name.expr;
+    match &name.known {
+        Some(name) => literal(Literal::string(name), expr.span()),
+        None => {
+            let leap = leap.at(expr.span());
+            quote_spanned! {expr.span()=> #leap::name(#expr)}
+        }
     }
 }
 
@@ -387,7 +416,7 @@ struct Param<'a> {
 }
 
 /// The signature with a name for each parameter, and the patterns that stood there.
-fn name_params(sig: &Signature) -> (Signature, Vec<Param<'_>>) {
+fn name_params<'a>(sig: &'a Signature, request: &Request) -> (Signature, Vec<Param<'a>>) {
     let typed = sig.inputs.iter().enumerate().filter_map(|(index, input)| match input {
         FnArg::Receiver(_) => None,
         FnArg::Typed(PatType { attrs, pat, .. }) => Some((index, attrs, &**pat)),
@@ -398,17 +427,17 @@ fn name_params(sig: &Signature) -> (Signature, Vec<Param<'_>>) {
     }
     let mut params = Vec::new();
     for (index, attrs, pat) in typed {
-        let name = match pat {
-            // A plain name stays: documentation shows it.
-            Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
-                let mut name = pat.ident.clone();
-                if name.to_string().starts_with('_') {
+        let name = match plain_name(pat) {
+            // A plain name stays: documentation shows it, and keys are found by it.
+            Some(name) => {
+                let mut name = name.clone();
+                if name.to_string().starts_with('_') && !request.mentions(&name) {
                     // Else the user would seem to use what is named as unused.
                     name.set_span(ours().located_at(name.span()));
                 }
                 name
             }
-            _ => Ident::new(&format!("__arg{index}"), ours()),
+            None => Ident::new(&format!("__arg{index}"), ours()),
         };
         if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
             *typed.pat = parse_quote_spanned! {name.span()=> #name};
@@ -468,29 +497,56 @@ fn has_ref_mut(pattern: TokenStream) -> bool {
     })
 }
 
-/// The arm in which the return type itself says that the call was blocked.
-fn from_blocked(returned: &Returned, leap: Leap<'_>) -> TokenStream {
+/// What becomes of a call that was turned away.
+struct TurnedAway {
+    /// The name that the answer knows the `Blocked` by.
+    blocked: Ident,
+    answer: TokenStream,
+}
+
+/// The return type itself says that the call was blocked.
+fn from_blocked(sig: &Signature, params: &[Param<'_>], returned: &Returned, leap: Leap<'_>) -> TurnedAway {
     // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
     let (leap_at, blocked) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
     let value = quote_spanned! {returned.span=> #leap_at::FromBlocked::from_blocked(#blocked)};
-    quote_spanned! {ours()=> #leap::Err(#blocked) => #value, }
+    let answer = match sig.asyncness {
+        Some(_) => {
+            // Dropped as a function drops its arguments; a block drops what it has captured the other way round.
+            let (bind, _) = take_arguments(sig, params, ours());
+            quote_spanned! {ours()=> #bind return #value;}
+        }
+        None => value,
+    };
+    TurnedAway { blocked, answer }
 }
 
-/// The arm in which the fallback answers, given all arguments as the caller passed them.
+/// Takes all arguments as the caller passed them, and the names that they are taken under.
+fn take_arguments(sig: &Signature, params: &[Param<'_>], span: Span) -> (TokenStream, Vec<Ident>) {
+    let receiver =
+        sig.receiver().map(|receiver| (&receiver.attrs[..], Ident::new("self", receiver.self_token.span)));
+    let passed = receiver.into_iter().chain(params.iter().map(|param| (param.attrs, param.name.clone())));
+    let mut names = Vec::new();
+    let bind = passed.enumerate().map(|(index, (attrs, passed))| {
+        let name = Ident::new(&format!("__argument{index}"), span);
+        let bind = quote_spanned! {ours()=> #(#attrs)* let #name = #passed;};
+        names.push(name);
+        bind
+    });
+    let bind = bind.collect();
+    (bind, names)
+}
+
+/// The fallback answers, given all arguments as the caller passed them.
 fn call_fallback(
     path: &ExprPath,
     sig: &Signature,
     params: &[Param<'_>],
     returned: &Returned,
     leap: Leap<'_>,
-) -> TokenStream {
+) -> TurnedAway {
     // What does not fit is blamed on the path. The arguments are ours, lest the compiler propose to edit them.
     let span = ours().located_at(path.span());
-    let receiver = sig.receiver().map(|receiver| Ident::new("self", receiver.self_token.span));
-    let passed: Vec<Ident> =
-        receiver.into_iter().chain(params.iter().map(|param| param.name.clone())).collect();
-    let arguments: Vec<Ident> =
-        (0..passed.len()).map(|index| Ident::new(&format!("__argument{index}"), span)).collect();
+    let (bind, arguments) = take_arguments(sig, params, span);
     let call = quote_spanned! {span=> #path(#(#arguments,)* __blocked)};
     // The fallback of an async function may be async or not; its type tells.
     let answer = if returned.is_never {
@@ -499,19 +555,18 @@ fn call_fallback(
         let ty = &returned.ty;
         quote_spanned! {span=>
             use #leap::{ViaFuture as _, ViaValue as _};
-            let __answer = #call;
-            let __way = (&#leap::Answer::<_, #ty>::new(&__answer)).leap_way();
+            let (__answer, __kind) = #leap::Answer::<_, #ty>::of(#call);
+            let __way = (&__kind).leap_way();
             return __way.settle(__answer).await;
         }
     } else {
         quote_spanned! {span=> return #call; }
     };
-    quote_spanned! {ours()=>
-        #leap::Err(__blocked) => {
-            #(let #arguments = #passed;)*
-            #answer
-        }
-    }
+    let answer = quote_spanned! {ours()=>
+        #bind
+        #answer
+    };
+    TurnedAway { blocked: Ident::new("__blocked", ours()), answer }
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ use proc_macro2::TokenStream;
 /// #[guarded(resource = "stock.read", max_concurrency = 32, error_ratio = 0.5, fallback = last_known)]
 /// fn stock(sku: &str) -> u32 { /* … */ }
 /// fn last_known(sku: &str, blocked: Blocked) -> u32 { /* … */ }
+///
+/// #[guarded(inbound, qps = 50, behavior = throttle, hot(key = order.user, qps = 2))]
+/// async fn pay(order: &Order) -> Result<Receipt, AppError> { /* … */ }
 /// ```
 ///
 /// It goes on functions and methods with a body, of every kind but `const fn`: with any receiver, in traits and their
@@ -34,12 +37,16 @@ use proc_macro2::TokenStream;
 ///
 /// All are optional. A number is a literal, which is checked at once, or a const expression, which is checked when the
 /// function is compiled: a rule that makes no sense cannot be written. Const expressions see neither generic parameters
-/// nor `Self`, as all callers share one guard.
+/// nor `Self`, as all callers share one guard. What does not go together is an error where it is written.
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
 /// | `resource`, or a bare literal in first place | name, at most 1 024 bytes | the function's path with its type: `shop::Cart::add` | the resource that calls enter |
 /// | `permits` | whole number from 1 | 1 | the permits that one call asks for |
+/// | `priority` | the word alone, or `= true`, `= false` | no | a call that a limit would refuse may wait for a place in the next window |
+/// | `inbound` | the word alone, or `= true`, `= false` | outbound | the call comes from outside of this process: rules for the system as a whole look at it |
+/// | `origin` | expression: a text or an `Option` of one | of the context | who calls; see [Keys and origins](#keys-and-origins) |
+/// | `entrance` | name | of the context | by which way calls come in |
 /// | `fallback` | path of a function | | answers blocked calls |
 /// | `ignore(pattern)` | pattern for the `E` of an `Err` | | such calls end as *ignored* |
 /// | `ok_if` | predicate: path or closure over `&Ret` | | such calls end as a *success* |
@@ -47,20 +54,30 @@ use proc_macro2::TokenStream;
 /// | `mode` | `enforce`, `off` | `enforce` | for all rules of this attribute: `off` keeps, shows and counts, and blocks nothing |
 /// | `crate` | path | `::leap_runtime` | the runtime, if it has another name |
 ///
-/// Limits on permits per interval (rules of kind *flow*):
+/// Limits on permits per interval (rules of kind *flow*). All but the first two stand inside a `rate(…)`, or outside,
+/// where they are `qps`'s:
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
 /// | `qps` | 0, which blocks all, or any number from 1 | permits per second | at most so many permits in any second |
 /// | `rate(limit = , per_ms = )` | limit as of `qps`; whole number from 1 | permits; ms | at most `limit` permits in any `per_ms`; may be given several times |
-/// | `precision`, in or outside of `rate(…)` | `exact`, `strict`, `sentinel` | `exact` up to 1 024 permits per interval, else `strict` | how the interval is counted; outside it is `qps`'s |
-/// | `buckets`, likewise | whole number that divides the interval | 100 | the parts that `strict` and `sentinel` count in |
+/// | `behavior` | `reject`, `warm_up`, `throttle`, `warm_up_throttle` | `reject` | what becomes of calls above the limit: they are blocked; they are blocked, and a cold resource starts with less; they wait their turn; both |
+/// | `warm_up_ms` | whole number from 1; with a warm-up | 10 000 ms | how long the limit climbs |
+/// | `cold_factor` | number above 1; with a warm-up | 3 | a cold resource starts at `limit / cold_factor` |
+/// | `max_wait_ms` | whole number; with a throttle | 500 ms | calls whose turn is further away are blocked |
+/// | `burst` | whole number; with `behavior = throttle` | 0 permits | so many go at once before calls are spaced |
+/// | `precision` | `exact`, `strict`, `sentinel`; a throttle takes the last only | `exact` up to 1 024 permits per interval, else `strict` | how the interval is counted |
+/// | `buckets` | whole number that divides the interval; not with `behavior = throttle` | 100 | the parts that `strict` and `sentinel` count in |
+/// | `associated` | name of a resource; with `behavior = reject` | | calls here are blocked while *that* resource uses up the limit |
+///
+/// With a throttle a limit may be any number from 0: `qps = 0.5, behavior = throttle` lets one call start in two seconds.
 ///
 /// A limit on calls in flight (*isolation*):
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
 /// | `max_concurrency` | whole number; 0 blocks all | permits | at most so many in flight |
+/// | `queue_ms` | whole number | 0 ms: no queue | calls above it queue for so long, first come, first served |
 ///
 /// Circuit breakers, one for each of the first three that is given:
 ///
@@ -72,11 +89,71 @@ use proc_macro2::TokenStream;
 /// | `slow_ratio` | 0 to 1 | 1.0: all calls were slow | the share of slow calls that is borne; most services want less, e.g. 0.5 |
 /// | `min_calls` | whole number from 1 | 5 | calls that a window needs before it means anything |
 /// | `window_ms` | whole number from 1 | 1 000 ms | the windows that calls are judged in, one after another as in Sentinel: calls on both sides of a boundary are not judged together |
-/// | `open_ms` | whole number from 1 | 5 000 ms | how long calls are blocked before probes are let through |
+/// | `window_calls` | whole number from `min_calls`; instead of `window_ms` | | the last so many calls are judged, whenever they were |
+/// | `open_ms` | whole number from 1 | 5 000 ms | how long calls are blocked before some are let through again |
+/// | `open_max_ms` | whole number from `open_ms` | `open_ms` | the open time grows up to this, as long as the breaker does not close |
+/// | `recovery` | `probes`, `ramp` | `probes` | what is let through then: a few probes, or a rising share of the calls |
 /// | `probes` | 1 to 1 023 | 1 | probes that must succeed to close the breaker |
+///
+/// Limits for each value of a key (*hot parameters*), in any number of `hot(…)`:
+///
+/// | argument | value | unit, default | what it is |
+/// | --- | --- | --- | --- |
+/// | `key` | expression; always given | | by what calls are told apart; see [Keys and origins](#keys-and-origins) |
+/// | `name` | literal | the text of the expression: `req.user.id` | the name by which rules that are loaded find the key |
+/// | `qps` | as outside | permits per `per_ms` | at most so many for each value |
+/// | `per_ms` | whole number from 1 | 1 000 ms | the interval of `qps` |
+/// | `burst` | whole number | 0 permits | so many more at once, saved up while there were fewer calls |
+/// | `behavior` | `reject`, `throttle` | `reject` | what becomes of calls above the limit |
+/// | `max_wait_ms` | whole number; with a throttle | 500 ms | calls whose turn is further away are blocked |
+/// | `max_concurrency` | whole number | permits | at most so many in flight for each value |
+/// | `max_keys` | whole number from 1 | 4 000 | values that are remembered; at the cap only idle ones leave |
+/// | `precision` | `sentinel` | | counts as Sentinel does |
+/// | `except("vip" => 1_000, 42 => 1)` | texts, whole numbers, `true`, `false`, characters; numbers | | other limits for single values |
+///
+/// A `hot(key = …)` without a limit has none of its own: it gives the key to rules that are loaded.
+///
+/// Who may call (*authority*), by [origin](#keys-and-origins):
+///
+/// | argument | value | what it is |
+/// | --- | --- | --- |
+/// | `allow("web", "app")` | names | only these may call |
+/// | `deny("batch")` | names; instead of `allow` | these may not |
 ///
 /// Functions that are guarded under one resource share its limits and its statistics, and their attributes' rules add up.
 /// A rule that is loaded while the service runs replaces all rules of its kind that attributes gave the resource.
+///
+/// # Keys and origins
+///
+/// ```text
+/// #[guarded(
+///     inbound,
+///     origin = request.header("app"),
+///     deny("batch"),
+///     hot(key = request.user.id, qps = 10, except(42 => 1_000)),
+///     hot(key = self.tenant, name = "tenant", max_concurrency = 5)
+/// )]
+/// async fn handle(&self, request: Request) -> Result<Response, AppError> { /* … */ }
+/// ```
+///
+/// The expressions of `key` and `origin` are no constants: they see the parameters, `self` and generic parameters. They
+/// are evaluated once for each call, before it enters, and their value is looked at by reference, so a parameter stays
+/// where it is. In an async function that is when the future is first polled. A panic in one is contained and counted;
+/// the call has no such key or origin then. A parameter that is taken by a pattern, as in `Path(id): Path<u64>`, has no
+/// name that they could see: give it one, and take it apart in the body.
+///
+/// A key is a whole number of any type, a `bool`, a `char`, a text (`&str`, `String`, `Cow<str>`, …), a reference to or
+/// an `Option` of these (`None` is no key: the limit does not see the call), or several of them in a slice, array or
+/// `Vec`, each of which is asked. Equal numbers are equal keys, whatever their types. Fractions are no keys: turn them
+/// into a text or a whole number. An origin is a text or an `Option` of one; without `origin` it is the one of the
+/// context that the call is made in.
+///
+/// # Waiting
+///
+/// Calls wait where they were told to: under `throttle`, in the queue of `queue_ms`, and with `priority`. A function that
+/// is not async parks its thread meanwhile. An async function's future awaits, and holds no thread of its executor. It may
+/// be dropped at any time: a cancelled wait leaves the queue, and gives its turn back unless somebody queued behind it. No
+/// call waits longer than its rule says; those that would have to are blocked at once.
 ///
 /// # How a call ends
 ///
@@ -102,7 +179,7 @@ use proc_macro2::TokenStream;
 /// // becomes
 /// fn create(order: Order) -> Result<Id, AppError> {
 ///     let (site, permits) = {
-///         static RULES: [Rule; 1] = [flow(100.0, 1_000, …)];
+///         static RULES: [Rule; 1] = [flow(FlowWords { limit: 100.0, per_ms: 1_000, … })];
 ///         fn here() -> &'static str { /* this function's path */ }
 ///         static SITE: CallSite = CallSite::new(Some("orders.create"), here, &RULES);
 ///         (&SITE, 1)
@@ -115,7 +192,21 @@ use proc_macro2::TokenStream;
 /// }
 /// ```
 ///
-/// All that an async function does is in the future that it returns: it enters when that is first polled.
+/// A call that says more of itself than its permits (`inbound`, `priority`, `origin`, `entrance`, `hot`) enters with
+/// `site.enter_with(&Request { … })`.
+///
+/// All that an async function does is in the future that it returns: it enters when that is first polled, and waits there.
+///
+/// ```text
+///     let begun = site.begin(permits);
+///     run_async(begun, async move {
+///         if is_turned_away() {
+///             return FromBlocked::from_blocked(turned_away()); // or the fallback, with the arguments
+///         }
+///         let order = order;
+///         { … }
+///     }, /* how it ended */).await
+/// ```
 ///
 /// # What it does not do yet
 ///

@@ -5,16 +5,18 @@ use std::future::{Future, Ready, ready};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::rule::{BreakerRule, FlowRule, IsolationRule};
+use crate::rule::{self, AuthorityRule, Behavior, BreakerRule, FlowNumbers, IsolationRule};
 
 pub use std::any::type_name_of_val;
-pub use std::option::Option::{None, Some};
+pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{Err, Ok};
 
 pub use crate::blocked::{Blocked, FromBlocked};
 pub use crate::callsite::CallSite;
-pub use crate::entry::{Entry, Guarded};
+pub use crate::check::call::Request;
+pub use crate::entry::{Begun, Entry, Guarded, Waiting, is_turned_away, turned_away};
 pub use crate::event::Outcome;
+pub use crate::key::{Key, ToKey};
 pub use crate::rule::{Mode, Precision, Rule};
 
 /// Runs the body of a guarded function. Its call ends when the entry is dropped, which is to be next. `judge` must not
@@ -30,14 +32,70 @@ pub fn run_judged<R>(entry: &mut Entry, body: impl FnOnce() -> R, judge: impl Fn
     entry.run_judged(body, judge)
 }
 
-/// As [`run`], for async functions.
+/// As [`run`], for async functions: waits where the call has to, and ends it when the future is ready. The future asks
+/// [`is_turned_away`] first of all, and if so answers a call that was blocked.
 #[inline]
-pub fn run_async<F, J>(entry: Entry, future: F, judge: J) -> Guarded<F, J>
+pub fn run_async<F, J>(begun: Begun, future: F, judge: J) -> Guarded<F, J>
 where
     F: Future,
     J: FnOnce(&F::Output) -> Outcome,
 {
-    Guarded::new(entry, future, judge)
+    Guarded::new(begun, future, judge)
+}
+
+/// The value of a parameter, by the expression that a `hot(key = …)` gives; none if that panics.
+pub fn key(site: &'static CallSite, expression: impl FnOnce() -> Key) -> Key {
+    site.contain("parameter", expression).unwrap_or(Key::ABSENT)
+}
+
+/// The origin of a call, by the expression of `origin = …`; none if that panics.
+pub fn origin(site: &'static CallSite, expression: impl FnOnce() -> Option<Box<str>>) -> Option<Box<str>> {
+    site.contain("origin", expression).flatten()
+}
+
+/// Has `ask` look at arguments of an async function before its body has them. By value, as in [`Answer::of`].
+pub fn lend<T, R>(arguments: T, ask: impl FnOnce(T) -> (R, T)) -> (R, T) {
+    ask(arguments)
+}
+
+/// What `origin = …` can be: text, or perhaps text.
+#[diagnostic::on_unimplemented(
+    message = "`origin` needs text, not `{Self}`",
+    label = "not text, nor an `Option` of it",
+    note = "`origin` takes `&str`, `String` and the like, or an `Option` of one; it is borrowed, not moved"
+)]
+pub trait ToOrigin {
+    fn to_origin(&self) -> Option<Box<str>>;
+}
+
+impl ToOrigin for str {
+    fn to_origin(&self) -> Option<Box<str>> {
+        Some(self.into())
+    }
+}
+
+/// Those that borrow or hold text.
+macro_rules! text_origins {
+    ($($text:ty),*) => {$(
+        impl ToOrigin for $text {
+            fn to_origin(&self) -> Option<Box<str>> {
+                Some((**self).into())
+            }
+        }
+    )*};
+}
+text_origins!(String, Box<str>, std::rc::Rc<str>, std::sync::Arc<str>, std::borrow::Cow<'_, str>);
+
+impl<T: ToOrigin + ?Sized> ToOrigin for &T {
+    fn to_origin(&self) -> Option<Box<str>> {
+        (**self).to_origin()
+    }
+}
+
+impl<T: ToOrigin> ToOrigin for Option<T> {
+    fn to_origin(&self) -> Option<Box<str>> {
+        self.as_ref().and_then(ToOrigin::to_origin)
+    }
 }
 
 /// Takes a rule out of its checks, which run while the guarded function is compiled.
@@ -50,29 +108,141 @@ macro_rules! checked {
     };
 }
 
+/// The value of `behavior`.
+#[derive(Clone, Copy)]
+pub enum BehaviorWord {
+    Reject,
+    WarmUp,
+    Throttle,
+    WarmUpThrottle,
+}
+
 /// `qps` and `rate(..)`.
+#[derive(Clone, Copy)]
+pub struct FlowWords {
+    pub limit: f64,
+    pub per_ms: u64,
+    pub precision: Option<Precision>,
+    pub buckets: Option<u32>,
+    pub behavior: Option<BehaviorWord>,
+    pub warm_up_ms: Option<u64>,
+    pub cold_factor: Option<f64>,
+    pub max_wait_ms: Option<u64>,
+    pub burst: Option<u32>,
+    pub associated: Option<&'static str>,
+    pub mode: Mode,
+}
+
 #[track_caller]
-pub const fn flow(
-    limit: f64,
-    per_ms: u64,
-    precision: Option<Precision>,
-    n_buckets: Option<u32>,
-    mode: Mode,
-) -> Rule {
-    let mut rule = checked!(FlowRule::with_interval(limit, Duration::from_millis(per_ms)));
+pub const fn flow(words: FlowWords) -> Rule {
+    let period = Duration::from_millis(or(words.warm_up_ms, 10_000));
+    let cold_factor = match words.cold_factor {
+        Some(cold_factor) => cold_factor,
+        None => 3.0,
+    };
+    let max_wait = Duration::from_millis(or(words.max_wait_ms, MAX_WAIT_MS));
+    let behavior = match words.behavior {
+        None | Some(BehaviorWord::Reject) => Behavior::Reject,
+        Some(BehaviorWord::WarmUp) => Behavior::WarmUp { period, cold_factor },
+        Some(BehaviorWord::Throttle) => Behavior::Throttle { max_wait },
+        Some(BehaviorWord::WarmUpThrottle) => Behavior::WarmUpThrottle { period, cold_factor, max_wait },
+    };
+    let mut rule = checked!(FlowNumbers::new(words.limit, Duration::from_millis(words.per_ms), behavior));
     // Buckets first: those that a precision comes with by default need not divide the interval.
-    if let Some(n_buckets) = n_buckets {
+    if let Some(n_buckets) = words.buckets {
         rule = checked!(rule.with_buckets(n_buckets));
     }
-    if let Some(precision) = precision {
+    if let Some(precision) = words.precision {
         rule = checked!(rule.with_precision(precision));
     }
-    Rule::Flow(rule.with_mode(mode))
+    if let Some(burst) = words.burst {
+        rule = checked!(rule.with_burst(burst));
+    }
+    rule = rule.with_mode(words.mode);
+    Rule::Flow(match words.associated {
+        Some(resource) => {
+            checked!(rule.check_associated(resource));
+            rule.associated(resource)
+        }
+        None => rule.alone(),
+    })
+}
+
+/// The longest wait of a throttle, unless given.
+const MAX_WAIT_MS: u64 = 500;
+
+const fn or(given: Option<u64>, default: u64) -> u64 {
+    match given {
+        Some(given) => given,
+        None => default,
+    }
 }
 
 /// `max_concurrency`.
-pub const fn isolation(max_concurrency: u32, mode: Mode) -> Rule {
-    Rule::Isolation(IsolationRule::new(max_concurrency).with_mode(mode))
+#[track_caller]
+pub const fn isolation(max_concurrency: u32, queue_ms: Option<u64>, mode: Mode) -> Rule {
+    let mut rule = IsolationRule::new(max_concurrency);
+    if let Some(queue_ms) = queue_ms {
+        rule = checked!(rule.with_queue(Duration::from_millis(queue_ms)));
+    }
+    Rule::Isolation(rule.with_mode(mode))
+}
+
+/// A value with a limit of its own.
+pub use crate::rule::Except;
+
+/// `hot(..)`.
+#[derive(Clone, Copy)]
+pub struct HotWords {
+    pub name: &'static str,
+    pub qps: Option<f64>,
+    pub per_ms: Option<u64>,
+    pub burst: Option<u32>,
+    pub max_concurrency: Option<u32>,
+    pub behavior: Option<BehaviorWord>,
+    pub max_wait_ms: Option<u64>,
+    pub max_keys: Option<u32>,
+    pub precision: Option<Precision>,
+    pub except: &'static [(Except, f64)],
+    pub mode: Mode,
+}
+
+#[track_caller]
+pub const fn hot(words: HotWords) -> Rule {
+    let words = rule::HotWords {
+        name: words.name,
+        qps: words.qps,
+        per_ms: words.per_ms,
+        burst: words.burst,
+        max_concurrency: words.max_concurrency,
+        throttle: matches!(words.behavior, Some(BehaviorWord::Throttle)),
+        max_wait_ms: words.max_wait_ms,
+        max_keys: words.max_keys,
+        precision: words.precision,
+        except: words.except,
+        mode: words.mode,
+    };
+    Rule::Hot(words.rule(checked!(words.numbers())))
+}
+
+/// `allow(..)` and `deny(..)`, of which the other one is empty.
+#[track_caller]
+pub const fn authority(allow: &'static [&'static str], deny: &'static [&'static str], mode: Mode) -> Rule {
+    let is_allow_list = deny.is_empty();
+    let origins = if is_allow_list { allow } else { deny };
+    checked!(AuthorityRule::check(origins));
+    Rule::Authority(if is_allow_list {
+        AuthorityRule::allow_static(origins, mode)
+    } else {
+        AuthorityRule::deny_static(origins, mode)
+    })
+}
+
+/// The value of `recovery`.
+#[derive(Clone, Copy)]
+pub enum Recovery {
+    Probes,
+    Ramp,
 }
 
 /// What all breakers of an attribute share.
@@ -80,8 +250,11 @@ pub const fn isolation(max_concurrency: u32, mode: Mode) -> Rule {
 pub struct BreakerWords {
     pub min_calls: Option<u32>,
     pub window_ms: Option<u64>,
+    pub window_calls: Option<u32>,
     pub open_ms: Option<u64>,
+    pub open_max_ms: Option<u64>,
     pub probes: Option<u32>,
+    pub recovery: Option<Recovery>,
     pub mode: Mode,
 }
 
@@ -111,11 +284,20 @@ const fn breaker(mut rule: BreakerRule, words: BreakerWords) -> Rule {
     if let Some(window_ms) = words.window_ms {
         rule = checked!(rule.with_window(Duration::from_millis(window_ms), 1));
     }
+    if let Some(window_calls) = words.window_calls {
+        rule = checked!(rule.with_window_calls(window_calls));
+    }
     if let Some(open_ms) = words.open_ms {
         rule = checked!(rule.open_for(Duration::from_millis(open_ms)));
     }
+    if let Some(open_max_ms) = words.open_max_ms {
+        rule = checked!(rule.with_max_open(Duration::from_millis(open_max_ms)));
+    }
     if let Some(probes) = words.probes {
         rule = checked!(rule.with_probes(probes));
+    }
+    if let Some(Recovery::Ramp) = words.recovery {
+        rule = checked!(rule.with_recovery(rule::Recovery::Ramp { over: rule.open_time() }));
     }
     Rule::Breaker(rule.with_mode(words.mode))
 }
@@ -130,11 +312,11 @@ pub fn path_of(nested: &'static str) -> &'static str {
     path
 }
 
-/// The name of a resource, checked.
+/// The name of a resource, an entrance or an origin, checked.
 #[track_caller]
 pub const fn name(name: &'static str) -> &'static str {
-    assert!(!name.is_empty(), "the name of a resource must not be empty");
-    assert!(name.len() <= 1_024, "the name of a resource is at most 1024 bytes long");
+    assert!(!name.is_empty(), "a name must not be empty");
+    assert!(name.len() <= 1_024, "a name is at most 1024 bytes long");
     name
 }
 
@@ -218,11 +400,12 @@ pub fn holds<R>(returned: &R, predicate: impl FnOnce(&R) -> bool) -> bool {
 }
 
 /// What the fallback of an async function gave, whose type is to say whether it is to be awaited.
-pub struct Answer<'a, A, R>(PhantomData<(&'a A, R)>);
+pub struct Answer<A, R>(PhantomData<fn() -> (A, R)>);
 
-impl<'a, A, R> Answer<'a, A, R> {
-    pub fn new(_answer: &'a A) -> Self {
-        Self(PhantomData)
+impl<A, R> Answer<A, R> {
+    /// By value: a future keeps room for what it has borrowed, even when that has moved on.
+    pub fn of(answer: A) -> (A, Self) {
+        (answer, Self(PhantomData))
     }
 }
 
@@ -230,7 +413,7 @@ pub trait ViaFuture {
     fn leap_way(&self) -> AsFuture;
 }
 
-impl<A: Future<Output = R>, R> ViaFuture for Answer<'_, A, R> {
+impl<A: Future<Output = R>, R> ViaFuture for Answer<A, R> {
     fn leap_way(&self) -> AsFuture {
         AsFuture
     }
@@ -240,7 +423,7 @@ pub trait ViaValue {
     fn leap_way(&self) -> AsValue;
 }
 
-impl<A, R> ViaValue for &Answer<'_, A, R> {
+impl<A, R> ViaValue for &Answer<A, R> {
     fn leap_way(&self) -> AsValue {
         AsValue
     }

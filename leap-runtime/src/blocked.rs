@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::rule::{BreakerState, FlowRule, RuleId, RuleKind};
+use crate::rule::{BreakerState, Dimension, Exceeded, FlowRule, RuleId, RuleKind};
 
 /// The name of a resource, shared without touching a reference count where it lives for ever.
 #[derive(Clone)]
@@ -52,15 +52,8 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, in the order in which statistics list them.
-    pub const ALL: [Self; 7] = [
-        Self::Flow,
-        Self::Isolation,
-        Self::Breaker,
-        Self::Authority,
-        Self::System,
-        Self::Hot,
-        Self::Custom,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Flow, Self::Isolation, Self::Breaker, Self::Authority, Self::System, Self::Hot, Self::Custom];
 
     /// The cause in one word: `flow`, `isolation`, `breaker`, …
     pub const fn name(self) -> &'static str {
@@ -116,6 +109,12 @@ pub(crate) enum By<'a> {
         rule: &'a FlowRule,
         fits: bool,
     },
+    /// It would have had to wait for too long: until the moment of the refusal plus the rule's longest wait. `fits`
+    /// tells whether as many permits can ever start at once.
+    Pace {
+        rule: &'a FlowRule,
+        fits: bool,
+    },
     Isolation {
         limit: u32,
         in_flight: u32,
@@ -125,6 +124,27 @@ pub(crate) enum By<'a> {
         state: BreakerState,
         share: Option<u16>,
     },
+    Authority,
+    System(Exceeded),
+    /// A limit on a value of a parameter, which may be that value's own.
+    Hot {
+        limit: f64,
+        interval_ns: u64,
+        full: HotFull,
+    },
+    Custom {
+        reason: &'static str,
+    },
+    /// The call would have to wait, and nobody would wake it.
+    NoTimer,
+}
+
+/// What of a parameter's value is used up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HotFull {
+    Rate { fits: bool },
+    Pace { max_wait_ns: u64 },
+    Concurrency { in_flight: u32 },
 }
 
 /// A call that was turned away: by which rule, why, and when to come back.
@@ -157,13 +177,15 @@ pub(crate) enum By<'a> {
 #[must_use = "a blocked call should be answered"]
 pub struct Blocked {
     resource: Name,
-    function: Option<&'static str>,
+    /// The function whose attribute gave the rule, or the reason of a check of the application's own.
+    word: Option<&'static str>,
     limit: f64,
-    interval_ns: u64,
+    observed: f64,
+    /// The interval of the limit, or the longest wait, or the inbound permits in flight.
+    ns: u64,
     retry_after_ns: u64,
     at: Timestamp,
     asked: u32,
-    in_flight: u32,
     position: u16,
     kind: RuleKind,
     seen: Seen,
@@ -176,6 +198,8 @@ enum Seen {
     Full,
     /// More permits than can ever pass at once.
     TooMany,
+    /// A wait that would be too long.
+    TooLate,
     /// As many permits in flight as may be.
     Busy,
     /// An open breaker.
@@ -186,6 +210,13 @@ enum Seen {
     Ramping,
     /// A breaker that somebody has forced open.
     ForcedOpen,
+    /// An origin that may not call.
+    Denied,
+    System(Dimension),
+    /// Something that has a reason of its own.
+    Reason,
+    /// A wait that nobody would end.
+    NoTimer,
 }
 
 /// No time to wait helps, or none is known.
@@ -194,33 +225,58 @@ const NEVER: u64 = u64::MAX;
 impl Blocked {
     #[inline]
     pub(crate) fn new(resource: Name, asked: u32, refusal: &Refusal<'_>, now: Timestamp) -> Self {
-        let (limit, interval_ns, in_flight, seen) = match refusal.by {
+        // Of windows as many as were at least taken.
+        let taken = |limit: f64| (limit.floor() + 1.0 - f64::from(asked)).max(0.0);
+        let RuleId { mut function, kind, position } = *refusal.rule;
+        let (limit, observed, ns, seen) = match refusal.by {
             By::Flow { rule, fits } => {
-                (rule.limit(), rule.interval_ns(), 0, if fits { Seen::Full } else { Seen::TooMany })
+                let seen = if fits { Seen::Full } else { Seen::TooMany };
+                (rule.limit(), taken(rule.limit()), rule.interval_ns(), seen)
             }
-            By::Isolation { limit, in_flight } => (limit.into(), 0, in_flight, Seen::Busy),
-            By::Breaker { share: Some(share), .. } => (share.into(), 0, 0, Seen::Ramping),
+            By::Pace { rule, fits: false } => (rule.limit(), 0.0, rule.interval_ns(), Seen::TooMany),
+            By::Pace { rule, fits: true } => (rule.limit(), 0.0, rule.max_wait_ns(), Seen::TooLate),
+            By::Isolation { limit, in_flight } => (limit.into(), in_flight.into(), 0, Seen::Busy),
+            By::Breaker { share: Some(share), .. } => (share.into(), 0.0, 0, Seen::Ramping),
             By::Breaker { state, share: None } => match state {
-                BreakerState::ForcedOpen => (0.0, 0, 0, Seen::ForcedOpen),
-                BreakerState::HalfOpen => (0.0, 0, 0, Seen::Probing),
-                _ => (0.0, 0, 0, Seen::Open),
+                BreakerState::ForcedOpen => (0.0, 0.0, 0, Seen::ForcedOpen),
+                BreakerState::HalfOpen => (0.0, 0.0, 0, Seen::Probing),
+                _ => (0.0, 0.0, 0, Seen::Open),
             },
+            By::Authority => (0.0, 0.0, 0, Seen::Denied),
+            By::System(Exceeded { dimension, observed, limit, in_flight }) => {
+                (limit, observed, in_flight.into(), Seen::System(dimension))
+            }
+            By::Hot { limit, interval_ns, full } => match full {
+                HotFull::Rate { fits: true } => (limit, taken(limit), interval_ns, Seen::Full),
+                HotFull::Rate { fits: false } => (limit, 0.0, interval_ns, Seen::TooMany),
+                HotFull::Pace { max_wait_ns } => (limit, 0.0, max_wait_ns, Seen::TooLate),
+                HotFull::Concurrency { in_flight } => (limit, in_flight.into(), 0, Seen::Busy),
+            },
+            By::Custom { reason } => {
+                function = Some(reason);
+                (0.0, 0.0, 0, Seen::Reason)
+            }
+            By::NoTimer => (0.0, 0.0, 0, Seen::NoTimer),
         };
-        let RuleId { function, kind, position } = *refusal.rule;
         let retry_after_ns = refusal.until.map_or(NEVER, |until| until.since_ns(now));
         Self {
             resource,
-            function,
+            word: function,
             limit,
-            interval_ns,
+            observed,
+            ns,
             retry_after_ns,
             at: now,
             asked,
-            in_flight,
             position,
             kind,
             seen,
         }
+    }
+
+    /// The same, for a call that has waited in vain until `now`.
+    pub(crate) fn later(self, now: Timestamp) -> Self {
+        Self { at: now, ..self }
     }
 
     /// The resource whose rule said no.
@@ -235,13 +291,20 @@ impl Blocked {
 
     /// The rule that said no: the first, where several did.
     pub fn rule(&self) -> RuleId {
-        RuleId { function: self.function, kind: self.kind, position: self.position }
+        let function = if self.kind == RuleKind::Custom { None } else { self.word };
+        RuleId { function, kind: self.kind, position: self.position }
+    }
+
+    /// The reason that a check of the application's own gave; none if a rule of leap's said no.
+    pub fn reason(&self) -> Option<&'static str> {
+        if self.seen == Seen::Reason { self.word } else { None }
     }
 
     /// How long to wait until a call has another chance, as far as this resource's own past tells.
     ///
-    /// None where waiting does not help (more permits were asked for than can ever pass) or where it depends on
-    /// calls that are running (isolation, probes) or on a hand (a breaker that is forced open).
+    /// None where waiting does not help (more permits were asked for than can ever pass, an origin that may not call) or
+    /// where it depends on calls that are running (isolation, probes), on the machine, or on a hand (a breaker that is
+    /// forced open).
     pub fn retry_after(&self) -> Option<Duration> {
         (self.retry_after_ns != NEVER).then(|| Duration::from_nanos(self.retry_after_ns))
     }
@@ -256,48 +319,67 @@ impl Blocked {
         self.asked
     }
 
-    /// What the rule allows: permits per interval, or permits in flight. None for a breaker.
+    /// What the rule allows: permits per interval, permits in flight, or the limit of the system's figure in its own unit
+    /// (seconds for response times). None where nothing is counted.
     pub fn limit(&self) -> Option<f64> {
         match self.seen {
-            Seen::Full | Seen::TooMany | Seen::Busy => Some(self.limit),
-            Seen::Open | Seen::Probing | Seen::Ramping | Seen::ForcedOpen => None,
+            Seen::Full | Seen::TooMany | Seen::TooLate | Seen::Busy | Seen::System(_) => Some(self.limit),
+            Seen::Open
+            | Seen::Probing
+            | Seen::Ramping
+            | Seen::ForcedOpen
+            | Seen::Denied
+            | Seen::Reason
+            | Seen::NoTimer => None,
         }
     }
 
-    /// What the rule saw when it said no: permits in flight (isolation), or permits of the window that were taken,
-    /// at least (flow). None for a breaker.
-    pub fn observed(&self) -> Option<u64> {
+    /// What the rule saw when it said no: permits in flight (isolation), permits of the window that were taken, at least
+    /// (flow), or the system's figure in its own unit. None where nothing is counted.
+    pub fn observed(&self) -> Option<f64> {
         match self.seen {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "at most 2³¹ − 1 here"
-            )]
-            Seen::Full | Seen::TooMany => Some((self.limit as u64 + 1).saturating_sub(self.asked.into())),
-            Seen::Busy => Some(self.in_flight.into()),
-            Seen::Open | Seen::Probing | Seen::Ramping | Seen::ForcedOpen => None,
+            Seen::Full | Seen::TooMany | Seen::Busy | Seen::System(_) => Some(self.observed),
+            _ => None,
         }
     }
 }
 
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, asked, in_flight, .. } = self;
-        let interval = Duration::from_nanos(self.interval_ns);
+        let Self { limit, asked, observed, .. } = self;
+        let time = Duration::from_nanos(self.ns);
+        // A value of a parameter has a limit of its own; everything else is the resource's.
+        let whose = if self.kind == RuleKind::Hot { "the parameter's" } else { "its" };
         write!(f, "`{}` is blocked: ", self.resource())?;
         match self.seen {
-            Seen::Full | Seen::TooMany if *limit == 0.0 => f.write_str("its limit is 0"),
-            Seen::Full => write!(f, "its limit of {limit} per {interval:?} is reached"),
+            Seen::Full | Seen::TooMany if *limit == 0.0 => write!(f, "{whose} limit is 0"),
+            Seen::Full => write!(f, "{whose} limit of {limit} per {time:?} is reached"),
             Seen::TooMany => {
-                write!(f, "{asked} permits at once can never fit its limit of {limit} per {interval:?}")
+                write!(f, "{asked} permits at once can never fit {whose} limit of {limit} per {time:?}")
             }
-            Seen::Busy => write!(f, "{in_flight} of at most {limit} calls are in flight"),
+            Seen::TooLate if self.ns == 0 => {
+                write!(f, "{whose} next turn has not come, and it does not wait")
+            }
+            Seen::TooLate => write!(f, "{whose} turn would not come within {time:?}, its longest wait"),
+            Seen::Busy if self.kind == RuleKind::Hot => {
+                write!(f, "{observed} of at most {limit} calls of the parameter's value are in flight")
+            }
+            Seen::Busy => write!(f, "{observed} of at most {limit} calls are in flight"),
             Seen::Open => f.write_str("its circuit breaker is open"),
             Seen::Probing => f.write_str("its circuit breaker is half-open and all probes are out"),
             Seen::Ramping => {
                 write!(f, "its circuit breaker is half-open and lets {limit}% of the calls through")
             }
             Seen::ForcedOpen => f.write_str("its circuit breaker is forced open"),
+            Seen::Denied => f.write_str("its origin may not call"),
+            Seen::System(dimension) => {
+                let in_flight = u32::try_from(self.ns).unwrap_or(u32::MAX);
+                Exceeded { dimension, observed: *observed, limit: *limit, in_flight }.fmt(f)
+            }
+            Seen::Reason => f.write_str(self.word.unwrap_or("no reason given")),
+            Seen::NoTimer => f.write_str(
+                "it would have to wait, and there is no timer here to end that: see `Builder::sleep`",
+            ),
         }?;
         match self.retry_after() {
             Some(time) => write!(f, "; retry after {:?}", readable(time)),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use once_cell::sync::OnceCell;
 
 use crate::blocked::Blocked;
-use crate::entry::{self, Entry};
+use crate::check::call::Request;
+use crate::entry::{self, Begun, Entry};
 use crate::registry::{self, Registry};
 use crate::resource::{Handle, Resource};
 use crate::rule::Rule;
@@ -30,19 +31,51 @@ impl CallSite {
         Self { resource, function, rules, global: OnceCell::new() }
     }
 
-    /// Lets a call through, unless a rule says no.
+    /// Lets a call through, unless a rule says no; parks the thread where it has to wait.
     ///
     /// # Errors
     ///
     /// [`Blocked`], if one does.
     #[inline]
     pub fn enter(&'static self, permits: u32) -> Result<Entry, Blocked> {
+        entry::enter(self.handle(), permits)
+    }
+
+    /// As [`enter`](Self::enter), for a call that has more to say.
+    ///
+    /// # Errors
+    ///
+    /// [`Blocked`], if one does.
+    pub fn enter_with(&'static self, request: &Request<'_>) -> Result<Entry, Blocked> {
+        entry::enter_with(&self.handle(), request)
+    }
+
+    /// As [`enter`](Self::enter), for a caller that can await.
+    #[inline]
+    pub fn begin(&'static self, permits: u32) -> Begun {
+        entry::begin(self.handle(), permits)
+    }
+
+    /// As [`begin`](Self::begin), for a call that has more to say.
+    pub fn begin_with(&'static self, request: &Request<'_>) -> Begun {
+        entry::begin_with(&self.handle(), request)
+    }
+
+    /// Runs an expression that says more about a call. If it panics, that is contained and counted, and nothing is said.
+    pub(crate) fn contain<T>(
+        &'static self,
+        place: &'static str,
+        expression: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let handle = self.handle();
+        handle.environment().contain(place, handle.name(), expression)
+    }
+
+    #[inline]
+    fn handle(&'static self) -> Handle {
         match registry::in_scope() {
-            None => {
-                let resource = self.global.get_or_init(|| self.attach(registry::global()));
-                entry::enter(Handle::Static(resource), permits)
-            }
-            Some(registry) => entry::enter(Handle::Shared(self.attach(&registry)), permits),
+            None => Handle::Static(self.global.get_or_init(|| self.attach(registry::global()))),
+            Some(registry) => Handle::Shared(self.attach(&registry)),
         }
     }
 
@@ -50,7 +83,10 @@ impl CallSite {
     fn attach(&self, registry: &Registry) -> Arc<Resource> {
         let function = (self.function)();
         let resource = registry.resource(self.resource.unwrap_or(function));
-        resource.attach(std::ptr::from_ref(self).addr(), function, self.rules);
+        let site = std::ptr::from_ref(self).addr();
+        if !resource.is_attached(site) {
+            resource.attach(site, function, self.rules, registry.watches(self.rules));
+        }
         resource
     }
 }

@@ -121,6 +121,14 @@ impl Context {
         CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
     }
 
+    /// Whether the code that is running is in a context.
+    #[inline]
+    pub(crate) fn is_any() -> bool {
+        // Relaxed: as in `current`.
+        N_INSIDE.load(Ordering::Relaxed) > 0
+            && CURRENT.try_with(|current| current.borrow().is_some()).unwrap_or(false)
+    }
+
     /// Runs `body` in this context; then, also if it panics, the one before holds again.
     ///
     /// # Examples

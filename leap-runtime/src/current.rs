@@ -7,8 +7,8 @@ use crate::event::Outcome;
 /// What the running body has said about its call, in one plain word: nothing here reaches into an entry.
 ///
 /// ```text
-///  63         3   2 1        0
-/// | charged    | outcome | inside |    outcome: 0 nothing said, 1 exception, 2 ignored
+///  63         4      3        2 1        0
+/// | charged    | turned away | outcome | inside |    outcome: 0 nothing said, 1 exception, 2 ignored
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks(u64);
@@ -17,7 +17,8 @@ const INSIDE: u64 = 1;
 const OUTCOME: u64 = 0b110;
 const FAILED: u64 = 0b010;
 const IGNORED: u64 = 0b100;
-const CHARGED: u32 = 3;
+const TURNED_AWAY: u64 = 0b1000;
+const CHARGED: u32 = 4;
 
 thread_local! {
     static MARKS: Cell<Marks> = const { Cell::new(Marks(0)) };
@@ -26,6 +27,20 @@ thread_local! {
 impl Marks {
     /// Those of a body that has said nothing yet.
     pub(crate) const INSIDE: Self = Self(INSIDE);
+
+    /// Those of a future that is to answer that its call was blocked: there is no call to be marked.
+    pub(crate) const TURNED_AWAY: Self = Self(TURNED_AWAY);
+
+    /// Whether the future that is being polled is to answer that its call was blocked.
+    #[inline]
+    pub(crate) fn is_turned_away() -> bool {
+        MARKS.get().0 & TURNED_AWAY != 0
+    }
+
+    /// Notes that it has heard so: what it calls from here on is not meant.
+    pub(crate) fn hear_turned_away() {
+        MARKS.set(Self(MARKS.get().0 & !TURNED_AWAY));
+    }
 
     /// Makes these the marks of this thread, and returns those that were.
     #[inline]
@@ -101,7 +116,8 @@ impl Current {
     /// code, at its next await. See [`Entry::charge`](crate::Entry::charge).
     pub fn charge(self, n: u64) {
         mark(|marks| {
-            marks.saturating_add(n.min(u64::MAX >> CHARGED) << CHARGED) & !OUTCOME | marks & OUTCOME | INSIDE
+            let charged = marks.saturating_add(n.min(u64::MAX >> CHARGED) << CHARGED) >> CHARGED << CHARGED;
+            charged | marks & OUTCOME | INSIDE
         });
     }
 }

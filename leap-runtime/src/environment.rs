@@ -1,24 +1,38 @@
 //! What the resources of one registry share: its clock, its settings, and who watches.
-#![cfg_attr(not(test), expect(dead_code, reason = "no call waits yet"))]
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwap;
 
+use crate::check::call::{Check, Request};
+use crate::check::custom::Custom;
+use crate::check::system::{System, SystemProbe};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::event::{ContainedPanic, Observer};
+use crate::rule::{RuleId, RuleKind, SystemRule};
 use crate::timer::{Alarm, Sleep};
+use crate::tree::Tree;
 
 /// The clock of a registry. The usual one is called directly, so that reading it can be inlined.
 #[derive(Debug)]
 pub(crate) enum AnyClock {
     System(SystemClock),
     Other(Arc<dyn Clock>),
+}
+
+/// What a registry is built with.
+pub(crate) struct Settings {
+    pub(crate) clock: AnyClock,
+    pub(crate) timer: Option<Box<dyn Sleep>>,
+    pub(crate) second_buckets: u32,
+    pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) probe: Arc<dyn SystemProbe>,
+    pub(crate) hides_values: bool,
 }
 
 /// Shared by a registry and its resources.
@@ -30,15 +44,22 @@ pub(crate) struct Environment {
     /// Spares the usual call a look at an empty list.
     is_observed: AtomicBool,
     contained_panics: AtomicU64,
+    /// The application's own checks, in the order in which they were added.
+    checks: ArcSwap<Vec<Custom>>,
+    checks_added: AtomicU64,
+    tree: Tree,
+    system: ArcSwap<System>,
+    /// Held while that is replaced.
+    loading_system: Mutex<()>,
+    /// Spares calls a look at a system that nobody guards.
+    guards_system: AtomicBool,
+    probe: Arc<dyn SystemProbe>,
+    hides_values: bool,
 }
 
 impl Environment {
-    pub(crate) fn new(
-        clock: AnyClock,
-        timer: Option<Box<dyn Sleep>>,
-        second_buckets: u32,
-        observers: Vec<Arc<dyn Observer>>,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let Settings { clock, timer, second_buckets, observers, probe, hides_values } = settings;
         Self {
             clock,
             timer,
@@ -46,6 +67,14 @@ impl Environment {
             is_observed: AtomicBool::new(!observers.is_empty()),
             observers: ArcSwap::from_pointee(observers),
             contained_panics: AtomicU64::new(0),
+            checks: ArcSwap::default(),
+            checks_added: AtomicU64::new(0),
+            tree: Tree::default(),
+            system: ArcSwap::default(),
+            loading_system: Mutex::default(),
+            guards_system: AtomicBool::new(false),
+            probe,
+            hides_values,
         }
     }
 
@@ -78,9 +107,19 @@ impl Environment {
             || self.timer.as_ref().is_some_and(|timer| timer.can_sleep())
     }
 
+    /// Whether there is anything by which async calls could wait, here or elsewhere.
+    pub(crate) fn has_timer(&self) -> bool {
+        self.timer.is_some() || self.clock().wake_at(Timestamp::ZERO, Waker::noop())
+    }
+
     /// The buckets that statistics cut the last second into.
     pub(crate) fn second_buckets(&self) -> u32 {
         self.second_buckets
+    }
+
+    /// Whether values of parameters are shown by their hashes only.
+    pub(crate) fn hides_values(&self) -> bool {
+        self.hides_values
     }
 
     pub(crate) fn observe(&self, observer: &Arc<dyn Observer>) {
@@ -90,6 +129,85 @@ impl Environment {
             observers
         });
         self.is_observed.store(true, Ordering::Release);
+    }
+
+    /// Adds a check for all resources whose names `pattern` matches; returns its number.
+    pub(crate) fn add_check(&self, pattern: &str, check: Arc<dyn Check>) -> u64 {
+        let number = self.checks_added.fetch_add(1, Ordering::Relaxed);
+        let custom = Custom::new(number, pattern, check);
+        self.checks.rcu(|checks| checks.iter().chain([&custom]).cloned().collect::<Vec<_>>());
+        number
+    }
+
+    /// Removes the check of that number, if it is there.
+    pub(crate) fn remove_check(&self, number: u64) -> bool {
+        let others = |checks: &Arc<Vec<Custom>>| -> Vec<Custom> {
+            checks.iter().filter(|custom| custom.number != number).cloned().collect()
+        };
+        let before = self.checks.rcu(others);
+        before.iter().any(|custom| custom.number == number)
+    }
+
+    /// The checks of the resource called `name`.
+    pub(crate) fn checks_of(&self, name: &str) -> Vec<Custom> {
+        self.checks.load().iter().filter(|custom| custom.is_for(name)).cloned().collect()
+    }
+
+    /// Whether any check was added to some resource.
+    pub(crate) fn has_checks(&self) -> bool {
+        !self.checks.load().is_empty()
+    }
+
+    /// Who entered what, in contexts.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The system's protection, if there is any and the call concerns it.
+    #[inline]
+    pub(crate) fn system_for(&self, request: &Request<'_>) -> Option<Arc<System>> {
+        // Relaxed: a rule that was just loaded holds from about now on.
+        (request.inbound && self.guards_system.load(Ordering::Relaxed)).then(|| self.fresh_system())
+    }
+
+    #[inline(never)]
+    fn fresh_system(&self) -> Arc<System> {
+        let mut system = self.system.load_full();
+        let now = self.now();
+        if system.is_worn_out(now) {
+            self.replace_system(|system| system.rules().to_vec());
+            system = self.system.load_full();
+        }
+        if system.is_due(now) {
+            let _ = self.contain("system probe", "", || system.sample_if_due(now));
+        }
+        system
+    }
+
+    /// The system's protection as it stands.
+    pub(crate) fn system(&self) -> Arc<System> {
+        self.system.load_full()
+    }
+
+    /// Samples the machine now. A probe that panics leaves the figures as they were.
+    pub(crate) fn sample_system(&self) {
+        let (system, now) = (self.system.load_full(), self.now());
+        let _ = self.contain("system probe", "", || system.sample(now));
+    }
+
+    /// Replaces the rules for the system.
+    pub(crate) fn load_system(&self, rules: &[SystemRule]) {
+        let id = |i| RuleId::new(None, RuleKind::System, i);
+        self.replace_system(|_| rules.iter().enumerate().map(|(i, rule)| (id(i), rule.clone())).collect());
+    }
+
+    fn replace_system(&self, rules: impl FnOnce(&System) -> Vec<(RuleId, SystemRule)>) {
+        let _loading = self.loading_system.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = self.system.load_full();
+        let system = Arc::new(System::new(rules(&previous), &previous, &self.probe, &|| self.now()));
+        self.system.store(Arc::clone(&system));
+        system.catch_up(|| self.now());
+        self.guards_system.store(system.guards(), Ordering::Relaxed);
     }
 
     /// Whether there is anybody to tell.
@@ -204,7 +322,14 @@ mod tests {
     }
 
     fn environment(clock: AnyClock, timer: Option<Is>) -> Environment {
-        Environment::new(clock, timer.map(|timer| Box::new(timer) as _), 10, vec![])
+        Environment::new(Settings {
+            clock,
+            timer: timer.map(|timer| Box::new(timer) as _),
+            second_buckets: 10,
+            observers: vec![],
+            probe: Arc::new(crate::check::system::HostProbe::new()),
+            hides_values: false,
+        })
     }
 
     #[test]

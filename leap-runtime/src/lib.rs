@@ -57,7 +57,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
-#[allow(dead_code, reason = "used once relations are wired")]
 mod named;
 mod sync;
 
@@ -67,6 +66,7 @@ pub mod window;
 
 mod blocked;
 mod event;
+mod key;
 mod rule;
 
 mod check;
@@ -74,11 +74,8 @@ mod current;
 mod environment;
 mod node;
 
-#[allow(dead_code, reason = "used once relations are wired")]
 mod context;
-#[allow(dead_code, reason = "used once relations are wired")]
 mod share;
-#[allow(dead_code, reason = "used once relations are wired")]
 mod tree;
 
 mod breakers;
@@ -96,6 +93,7 @@ mod tracing;
 
 pub use blocked::{Blocked, Cause, FromBlocked};
 pub use breakers::BreakerHandle;
+pub use check::call::{Call, Check, Ended, Verdict};
 pub use check::system::{DimensionStats, HostProbe, SystemProbe, SystemSample, SystemStats};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
@@ -104,16 +102,20 @@ pub use context::{Context, Contextual, InContext};
 pub use current::{Current, current};
 pub use entry::Entry;
 pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Transition};
+pub use key::{Hashed, Key, ToKey};
 pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
-pub use registry::{Builder, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
+pub use registry::{Builder, CheckId, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
 pub use rule::{
-    AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, IsolationRule, Mode,
-    Precision, Recovery, Relation, Rule, RuleError, RuleId, RuleKind, RuleSet, Strategy, SystemRule,
+    AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, HotRule,
+    IsolationRule, KeySelector, Mode, Precision, Recovery, Relation, Rule, RuleError, RuleId, RuleKind,
+    RuleSet, Strategy, SystemRule,
 };
-pub use stats::{BreakerStats, Percentiles, ResourceStats, ShareStats, StatsTable, Traffic};
+pub use stats::{
+    BreakerStats, HotStats, HotValue, Percentiles, ResourceStats, ShareStats, StatsTable, Traffic,
+};
 pub use timer::Sleep;
 #[cfg(feature = "tracing")]
 pub use tracing::TracingObserver;
 pub use tree::{CallNode, CallTree};
-pub use window::LeapArray;
+pub use window::{HotLeapArray, LeapArray};

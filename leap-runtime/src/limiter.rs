@@ -5,14 +5,15 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::blocked::{Refusal, readable};
-use crate::check::flow::windows::Windows;
-use crate::clock::{Clock, SystemClock};
-use crate::rule::{FlowRule, RuleId, RuleKind};
+use crate::check::flow::{Flow, Turns};
+use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::rule::FlowRule;
 use crate::sync::AtomicU64;
 
-/// A sliding-window limiter without a registry, statistics or names. Shared by reference between threads.
+/// A limiter without a registry, statistics or names. Shared by reference between threads.
 ///
-/// In precision `exact` it tells times apart for 8.9 years from its making, and refuses everything after that.
+/// Nobody waits in it: a rule that throttles refuses whoever would have to. In precision `exact` it tells times apart
+/// for 8.9 years from its making (18 where it throttles), and refuses everything after that.
 ///
 /// # Examples
 ///
@@ -35,7 +36,7 @@ pub struct Limiter<C = SystemClock> {
     rule: FlowRule,
     clock: C,
     passed: AtomicU64,
-    windows: Windows,
+    flow: Flow,
 }
 
 impl Limiter {
@@ -46,28 +47,45 @@ impl Limiter {
 }
 
 impl<C: Clock> Limiter<C> {
-    /// A limiter on another clock. The rule's mode plays no part.
+    /// A limiter on another clock. The rule's mode and relation play no part.
     pub fn with_clock(rule: FlowRule, clock: C) -> Self {
         let passed = AtomicU64::new(0);
-        let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule)];
-        let windows = Windows::new(&rules, &Windows::default(), &passed, &|| clock.now());
-        Self { rule, clock, passed, windows }
+        let flow = Flow::alone(rule.clone(), &passed, &|| clock.now());
+        Self { rule, clock, passed, flow }
     }
 
-    /// Takes `n` permits if the window has room for all of them. 0 is taken as 1.
+    /// Takes `n` permits if there is room for all of them now. 0 is taken as 1.
     ///
     /// # Errors
     ///
     /// [`Refused`], with the time after which there is room as far as the past tells. Nothing is taken then.
     pub fn try_acquire(&self, n: u32) -> Result<(), Refused> {
-        let now = self.clock.now();
-        self.windows.admit(&self.passed, now, n.max(1).into(), || self.clock.now()).map(drop).map_err(
-            |Refusal { until, .. }| Refused {
-                limit: self.rule.limit(),
-                interval: self.rule.interval(),
-                retry_after: until.map(|until| until.since(now)),
-            },
-        )
+        let (now, n) = (self.clock.now(), n.max(1).into());
+        if self.flow.is_paced() {
+            self.take_turn(now, n)?;
+        }
+        let admitted = self.flow.windows().admit(&self.passed, now, n, || self.clock.now());
+        admitted.map(drop).map_err(|Refusal { until, .. }| self.refused(until, now))
+    }
+
+    fn take_turn(&self, now: Timestamp, n: u64) -> Result<(), Refused> {
+        let mut turns = Turns::default();
+        match self.flow.take_turns(&self.passed, now, n, &mut turns) {
+            Ok(None) => Ok(()),
+            Ok(Some(start)) => {
+                self.flow.give_back(&turns);
+                Err(self.refused(Some(start), now))
+            }
+            Err(Refusal { until, .. }) => Err(self.refused(until, now)),
+        }
+    }
+
+    fn refused(&self, until: Option<Timestamp>, now: Timestamp) -> Refused {
+        Refused {
+            limit: self.rule.limit(),
+            interval: self.rule.interval(),
+            retry_after: until.map(|until| until.since(now)),
+        }
     }
 
     /// The permits taken since the start.
@@ -76,7 +94,7 @@ impl<C: Clock> Limiter<C> {
     }
 }
 
-/// There is no room in the window.
+/// There is no room.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refused {
     limit: f64,

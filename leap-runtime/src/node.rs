@@ -42,6 +42,8 @@ struct EntryTotals {
     passed: AtomicU64,
     /// Permits beyond the first of each call: calls = permits − extra. Written only by calls of several permits.
     extra: AtomicU64,
+    /// Permits passed whose calls have not started yet: they are paced, and in flight only when they run.
+    waiting: AtomicU64,
     blocked: [AtomicU64; N_CAUSES],
 }
 
@@ -222,10 +224,41 @@ impl Node {
         if n > 1 {
             self.entry.0.extra.fetch_add(u64::from(n) - 1, Ordering::Relaxed);
         }
-        // `completed` is read after this call's own commit, so the difference is never too high. Relaxed: what ended
-        // before this call began, in the order that its caller can know of, is seen; nothing else is promised.
-        let in_flight = clamp(after.saturating_sub(self.completed()));
-        self.note_peak(in_flight, now);
+        // `completed` is read after this call's own commit, and calls wait before they commit, so the difference is never too
+        // high. Relaxed: what ended before this call began, in the order that its caller can know of, is seen; nothing else
+        // is promised.
+        let idle = self.completed() + self.n_waiting();
+        self.note_peak(clamp(after.saturating_sub(idle)), now);
+    }
+
+    /// The word that counts who has passed and not started: raised by whoever is about to pass and wait.
+    pub(crate) fn waiting(&self) -> &AtomicU64 {
+        &self.entry.0.waiting
+    }
+
+    /// Permits passed whose calls have not started.
+    pub(crate) fn n_waiting(&self) -> u64 {
+        self.waiting().load(Ordering::Relaxed)
+    }
+
+    /// Notes a call of `n` permits that was let through and waits for its start.
+    pub(crate) fn enter_waiting(&self, n: u32, now: Timestamp) {
+        if n > 1 {
+            self.entry.0.extra.fetch_add(u64::from(n) - 1, Ordering::Relaxed);
+        }
+        self.minute(now);
+    }
+
+    /// Notes that such a call starts.
+    pub(crate) fn start(&self, n: u32, now: Timestamp) {
+        self.entry.0.waiting.fetch_sub(n.into(), Ordering::Relaxed);
+        self.note_peak(clamp(self.in_flight()), now);
+    }
+
+    /// Notes that such a call has ended without a start: after [`complete`](Self::complete), so that it is in flight at no
+    /// moment.
+    pub(crate) fn stop_waiting(&self, n: u32) {
+        self.entry.0.waiting.fetch_sub(n.into(), Ordering::Relaxed);
     }
 
     #[inline]
@@ -272,12 +305,13 @@ impl Node {
         self.exit.0.outcomes.iter().map(|total| total.load(Ordering::Acquire)).sum()
     }
 
-    /// Permits passed and not yet completed. Read again while calls end in between, at most 8 times.
+    /// Permits passed, started and not yet completed. Read again while calls end in between, at most 8 times.
     pub(crate) fn in_flight(&self) -> u64 {
         let mut completed = self.completed();
         let mut passed = 0;
         for _ in 0..8 {
             passed = self.passed().load(Ordering::Acquire);
+            passed = passed.saturating_sub(self.n_waiting());
             let again = self.completed();
             if again == completed {
                 break;

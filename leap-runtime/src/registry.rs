@@ -16,13 +16,18 @@ use once_cell::sync::OnceCell;
 use pin_project_lite::pin_project;
 
 use crate::blocked::Blocked;
+use crate::check::call::{Check, Request};
+use crate::check::flow::associated::Watches;
+use crate::check::system::{HostProbe, SystemProbe, SystemStats};
 use crate::clock::{Clock, SystemClock};
-use crate::entry::{self, Entry};
-use crate::environment::{AnyClock, Environment};
+use crate::entry::{self, Entering, Entry};
+use crate::environment::{AnyClock, Environment, Settings};
 use crate::event::{LoadReport, Observer};
+use crate::key::{Key, ToKey};
 use crate::resource::{Handle, Resource};
-use crate::rule::{Mode, NAME_MAX, OVERFLOW, Rule, RuleKind, RuleSet, is_name};
+use crate::rule::{Mode, NAME_MAX, OVERFLOW, Relation, Rule, RuleKind, RuleSet, SystemRule, is_name};
 use crate::timer::{self, Sleep};
+use crate::tree::CallTree;
 
 /// All resources, their statistics and rules. A cheap handle: clones are the same registry.
 ///
@@ -79,7 +84,9 @@ impl Registry {
 
     /// Lets a call of `resource` through, unless a rule says no.
     ///
-    /// A name that is empty or over 1 KiB long enters the resource `(overflow)` instead.
+    /// Where a rule has the call wait (a throttle, a queue), this thread is parked until its turn has come: in async code
+    /// use [`enter_async`](Self::enter_async). A name that is empty or over 1 KiB long enters the resource `(overflow)`
+    /// instead.
     ///
     /// # Errors
     ///
@@ -100,11 +107,13 @@ impl Registry {
         self.enter_with(resource).enter()
     }
 
-    /// As [`enter`](Self::enter), for async code.
+    /// As [`enter`](Self::enter), for async code: where a rule has the call wait, the future does, by the timer of its
+    /// executor, and holds no thread. Dropping it gives the call's turn back.
     ///
     /// # Errors
     ///
-    /// [`Blocked`] names the rule and, where it is known, how long to wait.
+    /// [`Blocked`] names the rule and, where it is known, how long to wait. A call that would have to wait where there is no
+    /// timer is blocked too: see [`Builder::sleep`].
     pub async fn enter_async(&self, resource: &str) -> Result<Entry, Blocked> {
         self.enter_with(resource).enter_async().await
     }
@@ -123,7 +132,16 @@ impl Registry {
     /// # drop(rows); Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter_with<'a>(&'a self, resource: &'a str) -> EnterWith<'a> {
-        EnterWith { registry: self, resource, permits: 1 }
+        EnterWith {
+            registry: self,
+            resource,
+            permits: 1,
+            priority: false,
+            inbound: false,
+            entrance: None,
+            origin: None,
+            keys: vec![],
+        }
     }
 
     /// What a call of `n` permits would be told now. Takes nothing: no permit, no probe slot, and counts nothing.
@@ -132,13 +150,34 @@ impl Registry {
     ///
     /// The [`Blocked`] that the call would get.
     pub fn would_pass(&self, resource: &str, n: u32) -> Result<(), Blocked> {
-        let Some(resource) = self.find(resource) else { return Ok(()) };
-        let (environment, n) = (resource.environment(), n.max(1));
-        let now = environment.now();
-        resource.turn(now);
-        resource.plan().peek(resource.node().passed(), now, n, || environment.now()).map_err(|refusal| {
-            Blocked::new(Handle::Shared(Arc::clone(&resource)).to_name(), n, &refusal, now)
-        })
+        self.enter_with(resource).permits(n).would_pass()
+    }
+
+    /// Has every call of the resources that `pattern` matches ask `check`, before their rules. In the pattern `*` stands for
+    /// any text. Returns by what to [remove](Self::remove_check) it.
+    ///
+    /// Several checks of a resource are asked in the order in which they were added.
+    pub fn add_check(&self, pattern: &str, check: impl Check) -> CheckId {
+        let number = self.inner.environment.add_check(pattern, Arc::new(check));
+        self.rebuild_all();
+        CheckId(number)
+    }
+
+    /// Takes a check away again. Calls that it let pass still tell it their end. False if it was gone already.
+    pub fn remove_check(&self, check: CheckId) -> bool {
+        let was_there = self.inner.environment.remove_check(check.0);
+        if was_there {
+            self.rebuild_all();
+        }
+        was_there
+    }
+
+    /// A resource that is made meanwhile sees what its plan is to be made of: it is made under its shard's lock, through
+    /// which this goes too.
+    fn rebuild_all(&self) {
+        for resource in self.all() {
+            resource.rebuild_now();
+        }
     }
 
     /// Loads rules in place of those loaded before. They hold from the next call on.
@@ -160,18 +199,81 @@ impl Registry {
         let mut report = LoadReport::default();
         for (name, _) in loaded.iter().filter(|(name, _)| rules.of(name).is_empty()) {
             report.removed += loaded.of(name).len();
-            self.resource(name).load(&[]);
+            self.resource(name).load(&[], Watches::default());
         }
         for (name, rules) in rules.iter() {
             let resource = self.resource(name);
             compare(loaded.of(name), rules, &mut report);
             note(name, &resource, loaded.of(name), rules, &mut report);
-            resource.load(rules);
+            resource.load(rules, self.watches(rules));
+        }
+        for rule in loaded.iter().flat_map(|(_, rules)| rules) {
+            if let Some(related) = related(rule) {
+                self.resource(related).unwatch();
+            }
+        }
+        compare_system(loaded.of_system(), rules.of_system(), &mut report);
+        let environment = &self.inner.environment;
+        if loaded.of_system() != rules.of_system() {
+            environment.load_system(rules.of_system());
         }
         *loaded = rules;
         drop(loaded);
-        self.inner.environment.tell(|observer| observer.on_load(&report));
+        let system = environment.system();
+        if system.guards() {
+            // Nobody's code is called with the lock held. The first sample is also what use of the processor is measured from.
+            environment.sample_system();
+            report.notes.extend(system.notes(environment.now()));
+        }
+        environment.tell(|observer| observer.on_load(&report));
         Ok(report)
+    }
+
+    /// The windows over other resources that these rules ask. Other resources are locked for it, so no lock of a resource's
+    /// is to be held.
+    pub(crate) fn watches(&self, rules: &[Rule]) -> Watches {
+        let flow = rules.iter().filter_map(|rule| match rule {
+            Rule::Flow(rule) => Some(rule),
+            _ => None,
+        });
+        Watches::of(flow, |related, rule| self.resource(related).watch(rule))
+    }
+
+    /// Who entered what in [contexts](crate::Context), with counts: entrances, the resources entered through them, and those
+    /// that these entered in turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{Context, Registry};
+    ///
+    /// let registry = Registry::new();
+    /// Context::new("front").scope(|| {
+    ///     let order = registry.enter("orders.create")?;
+    ///     order.run(|| registry.enter("stock.read")?.run(|| Ok::<_, leap_runtime::Blocked>(())))
+    /// })?;
+    /// let tree = registry.tree();
+    /// let orders = tree.entrance("front").and_then(|front| front.child("orders.create")).unwrap();
+    /// assert_eq!(orders.child("stock.read").unwrap().passed(), 1);
+    /// # Ok::<(), leap_runtime::Blocked>(())
+    /// ```
+    pub fn tree(&self) -> CallTree {
+        self.inner.environment.tree().read()
+    }
+
+    /// What the rules for all inbound calls together see: the machine's figures and the calls' own.
+    pub fn system(&self) -> SystemStats {
+        let environment = &self.inner.environment;
+        let now = environment.now();
+        environment.system().figures(now)
+    }
+
+    /// Samples the machine's load and CPU now, for applications that do so themselves, by a thread or task of their own.
+    ///
+    /// Otherwise an inbound call takes a sample where the last one is over a second old. Nothing happens where no system
+    /// rule was ever loaded.
+    pub fn sample_system(&self) {
+        self.inner.environment.sample_system();
     }
 
     /// The rules loaded last.
@@ -253,7 +355,7 @@ fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
     let kinds: BTreeSet<RuleKind> = before.iter().chain(after).map(Rule::kind).collect();
     for kind in kinds {
         let of_kind = |rules: &[Rule]| -> Vec<Rule> {
-            rules.iter().copied().filter(|rule| rule.kind() == kind).collect()
+            rules.iter().filter(|rule| rule.kind() == kind).cloned().collect()
         };
         let (before, after) = (of_kind(before), of_kind(after));
         let kept = before.iter().zip(&after).filter(|(before, after)| before == after).count();
@@ -264,12 +366,48 @@ fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
     }
 }
 
+/// As [`compare`], of rules for the system.
+fn compare_system(before: &[SystemRule], after: &[SystemRule], report: &mut LoadReport) {
+    let kept = before.iter().zip(after).filter(|(before, after)| before == after).count();
+    report.kept += kept;
+    report.changed += before.len().min(after.len()) - kept;
+    report.added += after.len().saturating_sub(before.len());
+    report.removed += before.len().saturating_sub(after.len());
+}
+
+/// Whether calls may have to wait by this rule.
+fn has_wait(rule: &Rule) -> bool {
+    match rule {
+        Rule::Flow(rule) => rule.is_paced(),
+        Rule::Isolation(rule) => !rule.queue_time().is_zero(),
+        Rule::Hot(rule) => rule.max_wait().is_some(),
+        Rule::Breaker(_) | Rule::Authority(_) => false,
+    }
+}
+
+/// The resource that a rule watches beside its own.
+fn related(rule: &Rule) -> Option<&str> {
+    match rule {
+        Rule::Flow(rule) => match rule.relation() {
+            Relation::Associated(related) => Some(related),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 fn note(name: &str, resource: &Resource, before: &[Rule], after: &[Rule], report: &mut LoadReport) {
     for rule in after {
         if let Rule::Flow(flow) = rule
             && flow.permits().is_none()
+            && !flow.is_paced()
         {
             report.notes.push(format!("`{name}`: {flow}: a limit above 2147483647 per window is no limit"));
+        }
+        if has_wait(rule) && !resource.environment().has_timer() {
+            report.notes.push(format!(
+                "`{name}`: {rule}: async calls that would have to wait are blocked, as there is no timer: see `Builder::sleep`"
+            ));
         }
     }
     let isolates = |rules: &[Rule]| {
@@ -299,11 +437,20 @@ pub struct Builder {
     timer: Option<Box<dyn Sleep>>,
     second_buckets: u32,
     observers: Vec<Arc<dyn Observer>>,
+    probe: Option<Arc<dyn SystemProbe>>,
+    hides_values: bool,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { clock: None, timer: timer::usual(), second_buckets: 10, observers: vec![] }
+        Self {
+            clock: None,
+            timer: timer::usual(),
+            second_buckets: 10,
+            observers: vec![],
+            probe: None,
+            hides_values: false,
+        }
     }
 }
 
@@ -343,10 +490,29 @@ impl Builder {
         self
     }
 
+    /// Has the rules for the system go by the figures of `probe`: by those of the host and this process's quota unless
+    /// given.
+    pub fn system_probe(mut self, probe: impl SystemProbe) -> Self {
+        self.probe = Some(Arc::new(probe));
+        self
+    }
+
+    /// Shows values of hot parameters in statistics as hashes that are this process's own, and never as they are.
+    pub fn hide_values(mut self) -> Self {
+        self.hides_values = true;
+        self
+    }
+
     /// The registry.
     pub fn build(self) -> Registry {
-        let clock = self.clock.map_or_else(|| AnyClock::System(SystemClock::default()), AnyClock::Other);
-        let environment = Environment::new(clock, self.timer, self.second_buckets, self.observers);
+        let environment = Environment::new(Settings {
+            clock: self.clock.map_or_else(|| AnyClock::System(SystemClock::default()), AnyClock::Other),
+            timer: self.timer,
+            second_buckets: self.second_buckets,
+            observers: self.observers,
+            probe: self.probe.unwrap_or_else(|| Arc::new(HostProbe::new())),
+            hides_values: self.hides_values,
+        });
         let inner =
             Inner { environment: Arc::new(environment), resources: DashMap::new(), loaded: Mutex::default() };
         Registry { inner: Arc::new(inner) }
@@ -360,45 +526,105 @@ impl fmt::Debug for Builder {
             .field("has_timer", &self.timer.is_some())
             .field("second_buckets", &self.second_buckets)
             .field("observers", &self.observers.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 /// A call of a resource, by name, that has not entered yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "nothing is entered before `enter`"]
 pub struct EnterWith<'a> {
     registry: &'a Registry,
     resource: &'a str,
     permits: u32,
+    priority: bool,
+    inbound: bool,
+    entrance: Option<&'a str>,
+    origin: Option<&'a str>,
+    keys: Vec<(&'a str, Key)>,
 }
 
-impl EnterWith<'_> {
+impl<'a> EnterWith<'a> {
     /// Asks for `n` permits instead of one. 0 is taken as 1.
     pub fn permits(mut self, n: u32) -> Self {
         self.permits = n;
         self
     }
 
-    /// Lets the call through, unless a rule says no.
+    /// Where a window limit is reached, waits for a place in the next window instead of being blocked, for at most
+    /// one interval.
+    pub fn priority(mut self) -> Self {
+        self.priority = true;
+        self
+    }
+
+    /// Says that the call comes from outside: it counts for [`SystemRule`](crate::SystemRule)s, which may block it.
+    pub fn inbound(mut self) -> Self {
+        self.inbound = true;
+        self
+    }
+
+    /// Says through which entrance the call came, in place of that of the [`Context`](crate::Context) around it.
+    pub fn entrance(mut self, entrance: &'a str) -> Self {
+        self.entrance = Some(entrance);
+        self
+    }
+
+    /// Says who calls, in place of the origin of the [`Context`](crate::Context) around it.
+    pub fn origin(mut self, origin: &'a str) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    /// Gives a parameter of the call, for [`HotRule`](crate::HotRule)s that name it or its position.
+    pub fn key(mut self, name: &'a str, value: impl ToKey) -> Self {
+        self.keys.push((name, value.to_key()));
+        self
+    }
+
+    fn with<R>(&self, ask: impl FnOnce(&Request<'_>) -> R) -> R {
+        let Self { permits, priority, inbound, entrance, origin, .. } = *self;
+        ask(&Request { permits: permits.max(1), priority, inbound, entrance, origin, keys: &self.keys })
+    }
+
+    /// Lets the call through, unless a rule says no. Where a rule has it wait, the thread is parked meanwhile.
     ///
     /// # Errors
     ///
     /// [`Blocked`] names the rule and, where it is known, how long to wait.
     pub fn enter(self) -> Result<Entry, Blocked> {
-        entry::enter_by_name(Handle::Shared(self.registry.resource(self.resource)), self.permits)
+        let handle = Handle::Shared(self.registry.resource(self.resource));
+        self.with(|request| entry::enter_by_name(handle, request))
     }
 
-    /// As [`enter`](Self::enter), for async code.
+    /// As [`enter`](Self::enter), for async code: where a rule has the call wait, the future does, and dropping it gives
+    /// the call's turn back.
     ///
     /// # Errors
     ///
     /// [`Blocked`] names the rule and, where it is known, how long to wait.
-    #[expect(clippy::unused_async, reason = "no rule waits yet; callers await from the start")]
     pub async fn enter_async(self) -> Result<Entry, Blocked> {
-        self.enter()
+        let handle = Handle::Shared(self.registry.resource(self.resource));
+        let begun = self.with(|request| entry::begin_by_name(handle, request));
+        Entering::new(begun).await
+    }
+
+    /// What the call would be told now. Takes nothing: no permit, no probe slot, no turn, and counts nothing.
+    ///
+    /// A call that would have to wait would pass.
+    ///
+    /// # Errors
+    ///
+    /// The [`Blocked`] that the call would get.
+    pub fn would_pass(self) -> Result<(), Blocked> {
+        let Some(resource) = self.registry.find(self.resource) else { return Ok(()) };
+        self.with(|request| entry::peek(&Handle::Shared(resource), request))
     }
 }
+
+/// A check that was added to a registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CheckId(u64);
 
 /// Why rules could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,17 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, Guard};
 
 use crate::blocked::Name;
-use crate::check::Plan;
+use crate::check::flow::associated::{Watch, Watchers, Watches};
+use crate::check::{Parts, Plan};
 use crate::clock::Timestamp;
+use crate::context::Context;
 use crate::environment::Environment;
 use crate::node::Node;
-use crate::rule::{Rule, RuleId};
+use crate::rule::{FlowRule, Rule, RuleId};
+use crate::share::{Shares, Witnesses};
 
 /// What is protected, by name.
 pub(crate) struct Resource {
     name: Arc<str>,
     environment: Arc<Environment>,
     node: Node,
+    origins: Shares,
+    entrances: Shares,
     plan: ArcSwap<Plan>,
     /// Locked by those who change rules, never by calls.
     sources: Mutex<Sources>,
@@ -28,15 +33,21 @@ pub(crate) struct Resource {
 struct Sources {
     attributes: Vec<Attribute>,
     loaded: Vec<Rule>,
+    /// The windows over other resources that the loaded rules ask.
+    watches: Watches,
+    /// The windows over this one that rules of others ask.
+    watchers: Watchers,
 }
 
 /// The rules of one function's attribute.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Attribute {
     /// Tells call sites apart that are called the same.
     site: usize,
     function: &'static str,
     rules: &'static [Rule],
+    /// The windows over other resources that they ask.
+    watches: Watches,
 }
 
 impl Sources {
@@ -46,11 +57,11 @@ impl Sources {
         let mut rules = vec![];
         for attribute in &self.attributes {
             for rule in attribute.rules.iter().filter(|rule| !is_replaced(rule.kind())) {
-                push(&mut rules, Some(attribute.function), *rule);
+                push(&mut rules, Some(attribute.function), rule.clone());
             }
         }
         for rule in &self.loaded {
-            push(&mut rules, None, *rule);
+            push(&mut rules, None, rule.clone());
         }
         rules
     }
@@ -66,8 +77,19 @@ fn push(rules: &mut Vec<(RuleId, Rule)>, function: Option<&'static str>, rule: R
 impl Resource {
     pub(crate) fn new(name: Arc<str>, environment: Arc<Environment>) -> Self {
         let node = Node::new(environment.second_buckets(), environment.now());
-        let (plan, sources) = (ArcSwap::from_pointee(Plan::default()), Mutex::default());
-        Self { name, environment, node, plan, sources }
+        let resource = Self {
+            name,
+            environment,
+            node,
+            origins: Shares::default(),
+            entrances: Shares::default(),
+            plan: ArcSwap::from_pointee(Plan::default()),
+            sources: Mutex::default(),
+        };
+        if resource.environment.has_checks() {
+            resource.rebuild_now();
+        }
+        resource
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -95,24 +117,83 @@ impl Resource {
         act(&self.plan.load())
     }
 
-    /// Makes the rules of a function's attribute part of this resource, once.
-    pub(crate) fn attach(&self, site: usize, function: &'static str, rules: &'static [Rule]) {
+    /// Whether the rules of that attribute are part of this resource.
+    pub(crate) fn is_attached(&self, site: usize) -> bool {
+        self.lock().attributes.iter().any(|attribute| attribute.site == site)
+    }
+
+    /// Makes the rules of a function's attribute part of this resource, once. `watches` are the windows over other
+    /// resources that they ask.
+    pub(crate) fn attach(
+        &self,
+        site: usize,
+        function: &'static str,
+        rules: &'static [Rule],
+        watches: Watches,
+    ) {
         let mut sources = self.lock();
         if sources.attributes.iter().all(|attribute| attribute.site != site) {
-            sources.attributes.push(Attribute { site, function, rules });
+            sources.attributes.push(Attribute { site, function, rules, watches });
             if !rules.is_empty() {
-                self.rebuild(&sources);
+                self.rebuild(sources);
             }
         }
     }
 
-    /// Replaces the loaded rules.
-    pub(crate) fn load(&self, rules: &[Rule]) {
+    /// Replaces the loaded rules. `watches` are the windows over other resources that they ask.
+    pub(crate) fn load(&self, rules: &[Rule], watches: Watches) {
         let mut sources = self.lock();
         if sources.loaded != rules {
             sources.loaded = rules.to_vec();
-            self.rebuild(&sources);
+            // The old plan still asks the old ones: they go after the new one stands.
+            let old = std::mem::replace(&mut sources.watches, watches);
+            self.rebuild(sources);
+            drop(old);
         }
+    }
+
+    /// The window over this resource that a rule of another asks: kept up to date from now on.
+    pub(crate) fn watch(&self, rule: &FlowRule) -> Arc<Watch> {
+        let mut sources = self.lock();
+        let watch = sources.watchers.watch(rule);
+        self.rebuild(sources);
+        watch
+    }
+
+    /// Stops counting for rules that are gone.
+    pub(crate) fn unwatch(&self) {
+        let mut sources = self.lock();
+        if sources.watchers.forget() {
+            self.rebuild(sources);
+        }
+    }
+
+    /// Makes the plan anew: what it is made of beside the rules has changed.
+    pub(crate) fn rebuild_now(&self) {
+        self.rebuild(self.lock());
+    }
+
+    /// Who counts a call beside this resource.
+    pub(crate) fn witnesses(
+        &self,
+        context: Option<&Context>,
+        origin: Option<&str>,
+        now: Timestamp,
+    ) -> Witnesses {
+        let share = |shares: &Shares, name| shares.of(name, self.environment.second_buckets(), now);
+        Witnesses {
+            origin: origin.map(|origin| share(&self.origins, origin)),
+            entrance: context.map(|context| share(&self.entrances, context.entrance())),
+            position: context.map(|context| context.position(self.environment.tree()).child(&self.name)),
+        }
+    }
+
+    pub(crate) fn origins(&self) -> &Shares {
+        &self.origins
+    }
+
+    pub(crate) fn entrances(&self) -> &Shares {
+        &self.entrances
     }
 
     /// Brings the statistics up to `now`: to be called before anything is counted at that moment.
@@ -127,10 +208,10 @@ impl Resource {
     #[cold]
     fn turn_now(&self, now: Timestamp) {
         self.node.turn(now);
-        if self.plan.load().windows().is_worn_out(now) {
+        if self.plan.load().is_worn_out(now) {
             let sources = self.lock();
-            if self.plan.load().windows().is_worn_out(now) {
-                self.rebuild(&sources);
+            if self.plan.load().is_worn_out(now) {
+                self.rebuild(sources);
             }
         }
     }
@@ -140,13 +221,27 @@ impl Resource {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called with the lock held, so that plans are published in the order of their sources.
-    fn rebuild(&self, sources: &Sources) {
+    /// Under the lock, so that plans are published in the order of their sources.
+    fn rebuild(&self, sources: MutexGuard<'_, Sources>) {
         let passed = self.node.passed();
-        let plan = Plan::new(sources.rules(), &self.plan.load(), passed, || self.environment.now());
-        let plan = Arc::new(plan);
+        let reading = || self.environment.now();
+        let previous = self.plan.load_full();
+        let watches: Vec<&Watches> =
+            sources.attributes.iter().map(|attribute| &attribute.watches).chain([&sources.watches]).collect();
+        let parts = Parts {
+            rules: sources.rules(),
+            customs: self.environment.checks_of(&self.name),
+            watches: &watches,
+            watched: sources.watchers.windows(),
+        };
+        let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
         self.plan.store(Arc::clone(&plan));
-        plan.windows().catch_up(passed, || self.environment.now());
+        let to_wake = plan.settle(&previous, passed, reading);
+        drop(watches);
+        drop(sources);
+        if let Some(to_wake) = to_wake {
+            to_wake.wake();
+        }
     }
 }
 

@@ -91,17 +91,37 @@ impl Witnesses {
         [&self.origin, &self.entrance].into_iter().filter_map(Option::as_deref)
     }
 
-    /// Counts a call of `n` permits that its resource let through.
-    pub(crate) fn pass(&self, n: u32, now: Timestamp) {
+    /// Counts a call of `n` permits that its resource let through, and that waits for its start if `waits` says so.
+    pub(crate) fn pass(&self, n: u32, waits: bool, now: Timestamp) {
         for share in self.shares() {
             share.turn(now);
+            if waits {
+                share.node.waiting().fetch_add(n.into(), Ordering::Relaxed);
+            }
             // Relaxed: nobody decides on it here.
             let before = share.node.passed().fetch_add(n.into(), Ordering::Relaxed);
-            share.node.enter(before + u64::from(n), n, now);
+            if waits {
+                share.node.enter_waiting(n, now);
+            } else {
+                share.node.enter(before + u64::from(n), n, now);
+            }
         }
         if let Some(position) = &self.position {
             position.pass(n.into());
         }
+    }
+
+    /// Notes that such a call starts.
+    pub(crate) fn start(&self, n: u32, now: Timestamp) {
+        for share in self.shares() {
+            share.turn(now);
+            share.node.start(n, now);
+        }
+    }
+
+    /// Notes that such a call has ended without a start.
+    pub(crate) fn stop_waiting(&self, n: u32) {
+        self.shares().for_each(|share| share.node.stop_waiting(n));
     }
 
     /// Counts a call of `n` permits that was turned away.
@@ -189,7 +209,7 @@ mod tests {
         resource.turn(entered);
         resource.passed().fetch_add(2, Ordering::Relaxed);
         resource.enter(2, 2, entered);
-        witnesses.pass(2, entered);
+        witnesses.pass(2, false, entered);
         resource.turn(ended);
         resource.complete(Outcome::Success, 2, 1_000_000, ended);
         witnesses.complete(Outcome::Success, 2, 1_000_000, ended);
@@ -218,7 +238,7 @@ mod tests {
         let witnesses =
             Witnesses { origin: Some(Arc::clone(&origin)), entrance: None, position: Some(position) };
         witnesses.block(Cause::Flow, 3, at(10));
-        witnesses.pass(1, at(20));
+        witnesses.pass(1, false, at(20));
         witnesses.charge(4, at(30));
         assert_eq!((origin.node().in_flight(), tree.read().entrances()[0].in_flight()), (5, 5));
         witnesses.complete(Outcome::Exception, 5, 7, at(40));

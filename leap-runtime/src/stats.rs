@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::blocked::Cause;
 use crate::check::breaker::Breaker;
+use crate::check::hot::Hot;
 use crate::clock::Timestamp;
 use crate::event::Outcome;
+use crate::key::Key;
 use crate::node::Counts;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -60,8 +62,13 @@ pub struct ResourceStats {
     percentiles: Option<Percentiles>,
     totals: Traffic,
     in_flight: u64,
+    waiting: u64,
+    queued: u64,
     previous_second_passed: u64,
     breakers: Vec<BreakerStats>,
+    hot: Vec<HotStats>,
+    origins: Vec<ShareStats>,
+    entrances: Vec<ShareStats>,
     #[cfg_attr(feature = "serde", serde(serialize_with = "json::rules"))]
     rules: Vec<(RuleId, Rule)>,
 }
@@ -85,12 +92,18 @@ impl ResourceStats {
             in_flight: plan.isolation().map_or_else(
                 || node.in_flight(),
                 |isolation| {
-                    // The isolation's word is exact, but knows only the calls since it stands.
-                    node.in_flight().max(isolation.in_flight().into())
+                    // The isolation's word is exact, but knows only the calls since it stands, and those too that wait for
+                    // their start.
+                    node.in_flight().max(u64::from(isolation.in_flight()).saturating_sub(node.n_waiting()))
                 },
             ),
+            waiting: node.n_waiting(),
+            queued: plan.isolation().map_or(0, |isolation| isolation.queued().into()),
             previous_second_passed: node.passed_in_previous_second(now),
             breakers: plan.breakers().iter().map(|breaker| BreakerStats::of(breaker, now)).collect(),
+            hot: plan.hot().iter().map(|hot| HotStats::of(hot, environment.hides_values(), now)).collect(),
+            origins: resource.origins().all().iter().map(|share| ShareStats::of(share, now)).collect(),
+            entrances: resource.entrances().all().iter().map(|share| ShareStats::of(share, now)).collect(),
             rules: plan.rules().to_vec(),
         }
     }
@@ -130,9 +143,50 @@ impl ResourceStats {
         self.percentiles.as_ref()
     }
 
-    /// Permits passed and not yet completed.
+    /// Permits passed, started and not yet completed.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
+    }
+
+    /// Permits passed whose calls wait for their start: they are paced.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Calls that queue for permits of an isolation. They have not passed.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// For each hot rule, the up to `k` values that were asked for most in its last window, at most 100.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{HotRule, Registry, RuleSet};
+    ///
+    /// let registry = Registry::new();
+    /// registry.load(RuleSet::new().hot("search", HotRule::qps("user", 10.0)?))?;
+    /// for user in ["ann", "bob", "ann"] {
+    ///     drop(registry.enter_with("search").key("user", user).enter()?);
+    /// }
+    /// let stats = registry.stats("search").unwrap();
+    /// let users = stats.hot(10).remove(0);
+    /// assert_eq!((users.top()[0].value(), users.top()[0].permits()), ("ann", 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn hot(&self, k: usize) -> Vec<HotStats> {
+        self.hot.iter().map(|hot| hot.first(k)).collect()
+    }
+
+    /// What happened by origin, for those calls that had one.
+    pub fn origins(&self) -> &[ShareStats] {
+        &self.origins
+    }
+
+    /// What happened by entrance, for those calls that came in by one.
+    pub fn entrances(&self) -> &[ShareStats] {
+        &self.entrances
     }
 
     /// The breakers, in the order in which they are asked.
@@ -142,7 +196,7 @@ impl ResourceStats {
 
     /// The rules at work, with those that are switched off.
     pub fn rules(&self) -> impl Iterator<Item = (RuleId, Rule)> {
-        self.rules.iter().copied()
+        self.rules.iter().cloned()
     }
 }
 
@@ -161,7 +215,6 @@ pub struct ShareStats {
 
 impl ShareStats {
     /// To be called with a reading of the resource's clock.
-    #[allow(dead_code, reason = "used once relations are wired")]
     pub(crate) fn of(share: &Share, now: Timestamp) -> Self {
         share.turn(now);
         let node = share.node();
@@ -197,6 +250,94 @@ impl ShareStats {
     /// Permits passed and not yet completed.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
+    }
+}
+
+/// The values of a parameter, by how often they were asked for.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct HotStats {
+    #[cfg_attr(feature = "serde", serde(serialize_with = "json::text"))]
+    rule: RuleId,
+    n_values: u32,
+    missing: u64,
+    overflowed: u64,
+    top: Vec<HotValue>,
+}
+
+/// The most values that are told of.
+const TOP_MAX: usize = 100;
+
+impl HotStats {
+    fn of(hot: &Hot, hides_values: bool, now: Timestamp) -> Self {
+        let shown = |(key, permits, excess): (Key, u64, u64)| HotValue {
+            value: if hides_values { key.hashed().to_string() } else { key.to_string() },
+            permits,
+            excess,
+        };
+        Self {
+            rule: *hot.id(),
+            n_values: hot.n_keys(),
+            missing: hot.missing(),
+            overflowed: hot.overflowed(),
+            top: hot.top(now, TOP_MAX).into_iter().map(shown).collect(),
+        }
+    }
+
+    fn first(&self, k: usize) -> Self {
+        let Self { rule, n_values, missing, overflowed, ref top } = *self;
+        Self { rule, n_values, missing, overflowed, top: top.iter().take(k).cloned().collect() }
+    }
+
+    /// The rule that counts by the parameter.
+    pub fn rule(&self) -> RuleId {
+        self.rule
+    }
+
+    /// How many values are counted on their own at present.
+    pub fn n_values(&self) -> u32 {
+        self.n_values
+    }
+
+    /// Calls that did not have the parameter, since the start. The rule does not apply to them.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// How often a value was counted together with others because there were too many of them, since the start.
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+
+    /// The values that were asked for most in the last window, in falling order.
+    pub fn top(&self) -> &[HotValue] {
+        &self.top
+    }
+}
+
+/// A value of a parameter that was asked for often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct HotValue {
+    value: String,
+    permits: u64,
+    excess: u64,
+}
+
+impl HotValue {
+    /// The value as text, or its hash if the registry was [told to hide](crate::Builder::hide_values) values.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// The permits that calls with this value asked for, blocked ones included.
+    pub fn permits(&self) -> u64 {
+        self.permits
+    }
+
+    /// By how much [`permits`](Self::permits) may be too many, where more values came than are told apart.
+    pub fn excess(&self) -> u64 {
+        self.excess
     }
 }
 
@@ -448,12 +589,46 @@ impl fmt::Display for ResourceStats {
             }
         }
         write!(f, "  {:<20}{:>12}", "in flight", self.in_flight)?;
+        if self.waiting > 0 {
+            write!(f, "\n  {:<20}{:>12}", "waiting", self.waiting)?;
+        }
+        if self.queued > 0 {
+            write!(f, "\n  {:<20}{:>12}", "queued", self.queued)?;
+        }
+        for (what, shares) in [("origin", &self.origins), ("entrance", &self.entrances)] {
+            for share in shares {
+                write!(f, "\n  {what:<20}{share}")?;
+            }
+        }
+        for hot in &self.hot {
+            write!(f, "\n  {:<20}{hot}", "hot values")?;
+        }
         for breaker in &self.breakers {
             write!(f, "\n  {:<20}{breaker}", "breaker")?;
         }
         for (id, rule) in &self.rules {
             let off = if rule.mode() == Mode::Off { " (off)" } else { "" };
             write!(f, "\n  {:<20}{rule}{off}  [{id}]", "rule")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ShareStats {
+    /// The last second in a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, second, in_flight, .. } = self;
+        let (passed, blocked) = (second.passed, second.blocked());
+        write!(f, "{name}: {passed} passed, {blocked} blocked in the last second, {in_flight} in flight")
+    }
+}
+
+impl fmt::Display for HotStats {
+    /// The ten hottest values in a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} values", self.rule, self.n_values)?;
+        for (i, HotValue { value, permits, .. }) in self.top.iter().take(10).enumerate() {
+            write!(f, "{} {value} ({permits})", if i == 0 { ";" } else { "," })?;
         }
         Ok(())
     }

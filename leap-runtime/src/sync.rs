@@ -1,22 +1,23 @@
-//! The atomics that the crate's words are made of, and the locks beside them: std's, or those of a model checker that
-//! runs the tests.
+//! The atomics and locks that the crate's words are made of: std's, or those of a model checker that runs the tests.
 //!
 //! Under `cfg(leap_loom)` and `cfg(leap_shuttle)` an atomic may be touched only inside a model, so what is no
 //! word under test (a test's clock, a name's cache) uses std directly.
 
 #[cfg(leap_loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard, RwLock,
+    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+};
 #[cfg(all(leap_shuttle, not(leap_loom)))]
-pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use shuttle::sync::{
+    Mutex, MutexGuard, RwLock,
+    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+};
 #[cfg(not(any(leap_loom, leap_shuttle)))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-
-#[cfg(leap_loom)]
-pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(all(leap_shuttle, not(leap_loom)))]
-pub(crate) use shuttle::sync::{Mutex, MutexGuard};
-#[cfg(not(any(leap_loom, leap_shuttle)))]
-pub(crate) use std::sync::{Mutex, MutexGuard};
+pub(crate) use std::sync::{
+    Mutex, MutexGuard, RwLock,
+    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+};
 
 #[cfg(leap_loom)]
 pub(crate) use loom::thread::yield_now;

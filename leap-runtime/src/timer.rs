@@ -1,5 +1,4 @@
 //! How an async call waits for a moment without holding a thread.
-#![cfg_attr(not(test), expect(dead_code, reason = "no call waits yet"))]
 
 use std::fmt;
 use std::future::Future;

@@ -823,7 +823,7 @@ fn the_open_time_doubles_with_each_trip_up_to_its_longest_and_a_run_repeats_itse
         let waits: Vec<Duration> = (0..6)
             .map(|_| {
                 let wait = registry.enter(R).unwrap_err().retry_after().unwrap();
-                clock.advance(wait - Duration::from_nanos(1));
+                clock.advance(wait.saturating_sub(Duration::from_nanos(1)));
                 assert_eq!(passes(&registry, R, 1), 0);
                 clock.advance(Duration::from_nanos(1));
                 assert!(call(&registry, R, Outcome::Exception), "the probe");
@@ -967,7 +967,9 @@ fn calls_that_are_cancelled_or_hang_do_not_hold_up_a_ramp() {
     assert!(call(&registry, R, Outcome::Success));
     assert_eq!(state(&registry), Closed);
     // What they come to afterwards moves nothing.
-    hung.into_iter().for_each(|entry| entry.end(Outcome::Exception));
+    for entry in hung {
+        entry.end(Outcome::Exception);
+    }
     assert_eq!(state(&registry), Closed);
 }
 

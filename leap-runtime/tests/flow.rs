@@ -21,7 +21,7 @@ fn the_last_call_within_the_limit_passes_and_the_first_beyond_it_does_not() {
     let (registry, _) = registry_with(RuleSet::new().flow(R, qps(10.0)));
     assert_eq!(passes(&registry, R, 10), 10);
     let blocked = registry.enter(R).unwrap_err();
-    assert_eq!((blocked.cause(), blocked.limit(), blocked.observed()), (Cause::Flow, Some(10.0), Some(10)));
+    assert_eq!((blocked.cause(), blocked.limit(), blocked.observed()), (Cause::Flow, Some(10.0), Some(10.0)));
     assert_eq!(blocked.rule().to_string(), "loaded/flow/0");
     assert_eq!(
         blocked.to_string(),
@@ -66,7 +66,7 @@ fn only_precision_sentinel_lets_buckets_expire_early() {
         (with_precision(5.0, Precision::Strict, 10), 1_899, 1_900),
     ];
     for (rule, last_blocked, first_passed) in moments {
-        let (registry, clock) = registry_with(RuleSet::new().flow(R, rule));
+        let (registry, clock) = registry_with(RuleSet::new().flow(R, rule.clone()));
         clock.set(at(800));
         assert_eq!(passes(&registry, R, 5), 5);
         for (moment, n) in [(1_000, 0), (1_700, 0), (last_blocked, 0), (first_passed, 5)] {
@@ -165,7 +165,7 @@ fn after_the_time_to_wait_a_call_passes_and_a_moment_before_it_does_not() {
     for precision in [Precision::Exact, Precision::Strict, Precision::Sentinel] {
         for n in [1, 2, 3, 5, 6] {
             let rule = with_precision(6.0, precision, 10);
-            let (registry, clock) = registry_with(RuleSet::new().flow(R, rule));
+            let (registry, clock) = registry_with(RuleSet::new().flow(R, rule.clone()));
             for (moment, n) in [(103, 2), (250, 3), (777, 1)] {
                 clock.set(at(moment));
                 call_of(&registry, R, n).unwrap();
@@ -228,7 +228,7 @@ fn intervals_from_a_millisecond_to_a_day_are_kept() {
     for interval in [ms(1), ms(10), ms(60_000), Duration::from_secs(86_400)] {
         for precision in [Precision::Exact, Precision::Strict, Precision::Sentinel] {
             let rule = with_precision(3.0, precision, 10).per(interval).unwrap();
-            let (registry, clock) = registry_with(RuleSet::new().flow(R, rule));
+            let (registry, clock) = registry_with(RuleSet::new().flow(R, rule.clone()));
             assert_eq!(passes(&registry, R, 4), 3);
             clock.advance(interval.saturating_sub(Duration::from_micros(1)));
             assert_eq!(passes(&registry, R, 1), 0, "{rule}");

@@ -20,7 +20,7 @@ fn the_last_permit_passes_the_next_does_not_and_each_end_frees_one() {
     let blocked = registry.enter(R).unwrap_err();
     assert_eq!(
         (blocked.cause(), blocked.limit(), blocked.observed()),
-        (Cause::Isolation, Some(2.0), Some(2))
+        (Cause::Isolation, Some(2.0), Some(2.0))
     );
     assert_eq!(blocked.retry_after(), None, "it depends on calls that are running");
     assert_eq!(blocked.to_string(), "`orders.create` is blocked: 2 of at most 2 calls are in flight");

@@ -515,6 +515,7 @@ impl BreakerModel {
                 self.generation += 1;
                 self.free = self.needed;
             }
+            forced => unreachable!("nobody has put it {forced}"),
         }
         self.free -= 1;
         self.lease_until = now + self.settings.open;
@@ -577,6 +578,7 @@ impl BreakerModel {
             BreakerState::Closed => None,
             BreakerState::Open => Some(self.probe_at.saturating_sub(now)),
             BreakerState::HalfOpen => (self.free > 0 || now >= self.lease_until).then_some(0),
+            forced => unreachable!("nobody has put it {forced}"),
         }
     }
 }
@@ -977,7 +979,7 @@ proptest! {
             });
             prop_assert_eq!(stats.previous_second_passed(), if now < 1_000 { 0 } else { previous });
 
-            let mut times = since(10_000, 6).response_times();
+            let mut times = since(15_000, 4).response_times();
             times.sort_unstable();
             prop_assert_eq!(stats.percentiles().is_some(), !times.is_empty());
             if let Some(percentiles) = stats.percentiles() {
@@ -1153,7 +1155,8 @@ fn threads_leave_nothing_in_flight_and_never_exceed_an_isolation() {
     let rules = RuleSet::new()
         .isolation(NAME, IsolationRule::new(5))
         .flow(NAME, FlowRule::new(1_000.0, Behavior::Reject).unwrap())
-        .breaker(NAME, BreakerRule::error_ratio(1.0).unwrap());
+        // One that does not trip, whichever way the threads take turns.
+        .breaker(NAME, BreakerRule::error_count(100_000));
     registry.load(rules).unwrap();
     let inside = AtomicU64::new(0);
     thread::scope(|scope| {

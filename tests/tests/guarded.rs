@@ -701,7 +701,7 @@ fn calls_inside_a_type_and_recursive_ones_are_guarded_too() {
         Service.outer().unwrap();
         assert_eq!(Service::deeper(2).unwrap(), 2);
         let Err(AppError::Blocked(blocked)) = Service::deeper(5) else { panic!("it passed") };
-        assert_eq!((blocked.cause(), blocked.observed()), (Cause::Isolation, Some(3)));
+        assert_eq!((blocked.cause(), blocked.observed()), (Cause::Isolation, Some(3.0)));
         assert_eq!(ready(Service::deeper_async(2)).unwrap(), 2);
         assert!(ready(Service::deeper_async(5)).is_err());
     });

@@ -14,6 +14,14 @@ fn qps(limit: f64) -> FlowRule {
     FlowRule::new(limit, Behavior::Reject).unwrap()
 }
 
+/// Permits blocked by a flow rule, and by no other.
+fn blocked(flow: u64) -> serde_json::Value {
+    json!({
+        "all": flow, "flow": flow, "isolation": 0, "breaker": 0,
+        "authority": 0, "system": 0, "hot": 0, "custom": 0,
+    })
+}
+
 #[test]
 fn an_idle_resource_has_nulls_where_there_is_no_figure() {
     let registry = Registry::builder().clock(ManualClock::new()).build();
@@ -21,7 +29,7 @@ fn an_idle_resource_has_nulls_where_there_is_no_figure() {
     let span = |peak: serde_json::Value| {
         json!({
             "passed": 0, "calls": 0,
-            "blocked": { "all": 0, "flow": 0, "isolation": 0, "breaker": 0 },
+            "blocked": blocked(0),
             "success": 0, "exception": 0, "ignored": 0, "cancelled": 0,
             "rt_min_ms": null, "rt_avg_ms": null, "rt_max_ms": null,
             "peak_in_flight": peak,
@@ -36,9 +44,9 @@ fn an_idle_resource_has_nulls_where_there_is_no_figure() {
             "minute": span(0.into()),
             "minute_rt_ms": null,
             "totals": span(serde_json::Value::Null),
-            "in_flight": 0,
+            "in_flight": 0, "waiting": 0, "queued": 0,
             "previous_second_passed": 0,
-            "breakers": [],
+            "breakers": [], "hot": [], "origins": [], "entrances": [],
             "rules": [
                 { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2.5 per 1s, exact", "enforced": true },
             ],
@@ -82,14 +90,14 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
             "at_unix_ms": 1_700_000_001_012_u64,
             "second": {
                 "passed": 1, "calls": 1,
-                "blocked": { "all": 0, "flow": 0, "isolation": 0, "breaker": 0 },
+                "blocked": blocked(0),
                 "success": 0, "exception": 0, "ignored": 0, "cancelled": 1,
                 "rt_min_ms": null, "rt_avg_ms": null, "rt_max_ms": null,
                 "peak_in_flight": 1,
             },
             "minute": {
                 "passed": 4, "calls": 4,
-                "blocked": { "all": 2, "flow": 2, "isolation": 0, "breaker": 0 },
+                "blocked": blocked(2),
                 "success": 1, "exception": 1, "ignored": 1, "cancelled": 1,
                 "rt_min_ms": 0.0, "rt_avg_ms": 4.166_666, "rt_max_ms": 12.5,
                 "peak_in_flight": 3,
@@ -97,12 +105,12 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
             "minute_rt_ms": { "p50": 0.000_064, "p90": 12.035_828, "p99": 12.035_828, "p99_9": 12.035_828 },
             "totals": {
                 "passed": 4, "calls": 4,
-                "blocked": { "all": 2, "flow": 2, "isolation": 0, "breaker": 0 },
+                "blocked": blocked(2),
                 "success": 1, "exception": 1, "ignored": 1, "cancelled": 1,
                 "rt_min_ms": null, "rt_avg_ms": 4.166_666, "rt_max_ms": null,
                 "peak_in_flight": null,
             },
-            "in_flight": 0,
+            "in_flight": 0, "waiting": 0, "queued": 0,
             "previous_second_passed": 3,
             "breakers": [{
                 "rule": "loaded/slow_ratio/0",
@@ -110,8 +118,9 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
                 "next_probe_ms": null,
                 "calls": 0,
                 "bad_calls": 0,
-                "stuck_probes": 0,
+                "stuck_probes": 0, "share_percent": null,
             }],
+            "hot": [], "origins": [], "entrances": [],
             "rules": [
                 { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 4 per 1s, exact", "enforced": true },
                 {
@@ -145,7 +154,7 @@ fn an_open_breaker_tells_the_time_to_its_next_probe() {
             "next_probe_ms": 4_998.5,
             "calls": 1,
             "bad_calls": 1,
-            "stuck_probes": 0,
+            "stuck_probes": 0, "share_percent": null,
         }])
     );
 }

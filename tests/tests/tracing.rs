@@ -71,7 +71,7 @@ fn refusing() -> (Registry, ManualClock) {
     let clock = ManualClock::new();
     let registry = Registry::builder().clock(clock.clone()).observer(TracingObserver::default()).build();
     let none = FlowRule::new(0.0, Behavior::Reject).unwrap();
-    registry.load(RuleSet::new().flow("a", none).flow("b", none)).unwrap();
+    registry.load(RuleSet::new().flow("a", none.clone()).flow("b", none)).unwrap();
     (registry, clock)
 }
 

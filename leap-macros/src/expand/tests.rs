@@ -204,10 +204,12 @@ fn every_rule_is_made_by_a_const_fn() {
             slow_ratio = 0.5,
             error_ratio = 1,
             error_count = 10,
+            queue_ms = 100,
             min_calls = 20,
             window_ms = 10_000,
             open_ms = 2_000,
             probes = 3,
+            allow("web", BATCH),
             mode = off
         ),
         quote! {
@@ -216,6 +218,84 @@ fn every_rule_is_made_by_a_const_fn() {
             }
         },
     );
+}
+
+#[test]
+fn what_is_above_a_limit_is_said_with_it() {
+    assert_snapshot(
+        "behaviors",
+        quote!(
+            qps = 0.5,
+            behavior = throttle,
+            max_wait_ms = 2 * SECOND,
+            burst = 3,
+            rate(
+                limit = 100,
+                per_ms = 1_000,
+                behavior = warm_up_throttle,
+                warm_up_ms = 20_000,
+                cold_factor = 2.5,
+                max_wait_ms = 0
+            ),
+            rate(limit = 10, per_ms = 500, behavior = reject, associated = "orders.write"),
+            error_count = 10,
+            window_calls = 100,
+            open_max_ms = MINUTE,
+            recovery = ramp
+        ),
+        quote! {
+            fn all() -> Result<(), Blocked> {
+                Ok(())
+            }
+        },
+    );
+}
+
+#[test]
+fn keys_and_origin_are_looked_at_before_the_call_enters() {
+    assert_method_snapshot(
+        "request",
+        quote!(
+            resource = "orders.create",
+            permits = 2,
+            inbound,
+            priority,
+            origin = self.app.as_deref(),
+            entrance = ENTRANCE,
+            deny("batch"),
+            hot(key = order . user , qps = 10, burst = 5, max_keys = 100, except("vip" => 1_000, -1 => 0.5, true => 1, 'c' => LIMIT)),
+            hot(key = _shop, name = "shop", qps = 1, per_ms = 2_000, behavior = throttle, max_wait_ms = 50, precision = sentinel),
+            hot(key = _shop, name = "shop", max_concurrency = 3),
+            hot(key = (order.id, 7))
+        ),
+        quote! {
+            fn create(&self, order: Order, _shop: u32, _other: u8) -> Result<Id, AppError> {
+                self.store(order)
+            }
+        },
+    );
+    assert_snapshot(
+        "async_request",
+        quote!(inbound = true, priority = false, entrance = "web", hot(key = id, qps = 10), fallback = none),
+        quote! {
+            async fn find(id: &str) -> Option<Item> {
+                look_up(id).await
+            }
+        },
+    );
+}
+
+#[test]
+fn a_call_with_nothing_to_say_is_plain() {
+    let guarded = crate::guard(
+        quote!(inbound = false, priority = false, allow("web")),
+        quote!(
+            fn f() -> Result<(), Blocked> {
+                Ok(())
+            }
+        ),
+    );
+    assert!(guarded.to_string().contains("__site . enter (__permits)"), "{guarded}");
 }
 
 #[test]
@@ -258,7 +338,7 @@ fn half_typed_code_expands_as_far_as_it_goes() {
             ),
         ),
         (
-            quote!(rate(limit), =, , ignore()),
+            quote!(rate(limit), =, , ignore(), hot(key =), hot(, except(1 =>)), allow(, ), origin = a.),
             quote!(
                 fn f() {}
             ),

@@ -10,12 +10,15 @@ use crate::key::Key;
 /// What a call brings with it, beside the resource that it enters.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
+    /// At least 1.
     pub permits: u32,
     /// Whether it would rather wait for a place in the next window than be blocked.
     pub priority: bool,
     /// Whether it comes from outside, and so counts for the protection of the system.
     pub inbound: bool,
+    /// By which entrance it came in, where that is said.
     pub entrance: Option<&'a str>,
+    /// Who calls, where that is said.
     pub origin: Option<&'a str>,
     /// The parameters that rules may look at, by name, in order.
     pub keys: &'a [(&'a str, Key)],
@@ -25,6 +28,12 @@ impl Request<'_> {
     /// A call of so many permits and nothing else.
     pub(crate) const fn of(permits: u32) -> Self {
         Self { permits, priority: false, inbound: false, entrance: None, origin: None, keys: &[] }
+    }
+
+    /// Whether it says no more than its permits.
+    pub(crate) fn is_bare(&self) -> bool {
+        let Self { permits: _, priority, inbound, entrance, origin, keys } = self;
+        !priority && !inbound && entrance.is_none() && origin.is_none() && keys.is_empty()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checks of the application's own, at work on one resource.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use super::call::Check;
@@ -27,6 +28,10 @@ impl Custom {
         matches(&self.pattern, name)
     }
 }
+
+/// Panics in a check are contained where it is called; what one leaves in itself is its own business.
+impl UnwindSafe for Custom {}
+impl RefUnwindSafe for Custom {}
 
 impl fmt::Debug for Custom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

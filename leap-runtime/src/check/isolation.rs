@@ -2,7 +2,6 @@
 //!
 //! Permits are taken and given back by one read-modify-write of a word, as long as nobody waits for them. Those who wait
 //! stand in a queue ([`queue`]); a call that is refused may join it with a [`Ticket`].
-#![cfg_attr(not(test), expect(dead_code, reason = "no call waits yet"))]
 
 mod queue;
 
@@ -62,6 +61,11 @@ impl Isolation {
             seen if seen.fits(n, self.limit) => Ok(()),
             seen => Err(self.refusal(seen, n)),
         }
+    }
+
+    /// Whether calls may be let wait instead of being refused.
+    pub(crate) fn may_queue(&self) -> bool {
+        self.rules.iter().any(|(_, rule)| !rule.queue_time().is_zero())
     }
 
     /// A place in the queue for a call that was refused `n` permits; none if it is not to wait.

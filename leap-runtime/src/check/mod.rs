@@ -1,24 +1,47 @@
 //! Checks: a resource's rules at work, compiled into one immutable plan.
 //!
-//! A call goes through a plan in a fixed order: breakers (each may take a probe slot), isolation, windows last. What
-//! an earlier check took belongs to the [`Reservation`] until the windows commit; when a later check says no,
-//! dropping it gives everything back. Nothing is ever given back to a window. A check never sleeps.
+//! A call goes through a plan in a fixed order:
+//!
+//! ```text
+//! authority · system · custom · breakers (may take a probe slot) · isolation · hot parameters · scoped flow · throttle · windows
+//! ```
+//!
+//! What an earlier check took belongs to the [`Reservation`] until the windows commit; when a later check says no,
+//! dropping it gives everything back. Nothing is ever given back to a window: so what counts for good is asked before any of
+//! it is committed, and only a lost race wastes something. The resource's own windows commit last. A check never sleeps:
+//! it says when the call may start, or hands out what the call may wait for.
+//!
+//! Most resources have breakers, an isolation and plain windows at most: their calls go [the short way](Plan::admit).
 
-#[allow(dead_code, reason = "used once relations are wired")]
 pub(crate) mod authority;
 pub(crate) mod breaker;
+pub(crate) mod call;
+pub(crate) mod custom;
 pub(crate) mod flow;
+pub(crate) mod hot;
 pub(crate) mod isolation;
-#[allow(dead_code, reason = "asked by the plan once calls say their direction")]
 pub(crate) mod system;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::authority::Authority;
 use self::breaker::{Breaker, Moved};
-use self::flow::windows::Windows;
-use self::isolation::Isolation;
-use crate::blocked::Refusal;
+use self::call::Request;
+use self::custom::Custom;
+use self::flow::associated::{Associated, Watches};
+use self::flow::scoped::{Paced, Scoped, Selected};
+use self::flow::windows::Place;
+use self::flow::{Flow, Turns};
+use self::hot::{Hold, Hot, Refused};
+use self::isolation::{Isolation, Ticket, ToWake};
+use self::system::{System, SystemRefusal};
+use crate::blocked::{By, HotFull, Refusal};
 use crate::clock::Timestamp;
-use crate::rule::{Mode, Rule, RuleId};
-use crate::sync::AtomicU64;
+use crate::event::Outcome;
+use crate::rule::{Mode, Relation, Rule, RuleId};
+use crate::sync::{AtomicU64, Ordering};
+use crate::window::LeapArray;
 
 /// What the calls of a resource are decided by, from one load of rules to the next.
 #[derive(Debug, Default)]
@@ -26,42 +49,176 @@ pub(crate) struct Plan {
     rules: Box<[(RuleId, Rule)]>,
     breakers: Box<[Breaker]>,
     isolation: Option<Isolation>,
-    windows: Windows,
+    flow: Flow,
+    /// What most resources do without.
+    extras: Option<Box<Extras>>,
+    /// Whether some call of this plan may need more than [`admit`](Self::admit).
+    is_plain: bool,
 }
 
-/// How a completed call is judged by the checks; a call that is not completed gets no verdict.
+#[derive(Debug, Default)]
+struct Extras {
+    authority: Authority,
+    customs: Box<[Custom]>,
+    hot: Box<[Hot]>,
+    associated: Associated,
+    scoped: Scoped,
+}
+
+/// What a plan is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Parts<'a> {
+    pub(crate) rules: Vec<(RuleId, Rule)>,
+    pub(crate) customs: Vec<Custom>,
+    /// The windows over other resources that the rules ask.
+    pub(crate) watches: &'a [&'a Watches],
+    /// Where rules of other resources count what passes here.
+    pub(crate) watched: Box<[Arc<LeapArray>]>,
+}
+
+/// A call that arrives at a plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Completed {
-    pub(crate) rt_ns: u64,
-    pub(crate) exception: bool,
+pub(crate) struct Arrival<'a> {
+    pub(crate) request: &'a Request<'a>,
+    /// The system's protection, where there is one and the call concerns it.
+    pub(crate) system: Option<&'a Arc<System>>,
+    /// The word of its resource.
+    pub(crate) passed: &'a AtomicU64,
+    /// Counts who has passed and not started there.
+    pub(crate) waiting: &'a AtomicU64,
+    pub(crate) now: Timestamp,
+}
+
+/// What a call on its way in needs of those who ask for it.
+pub(crate) trait Around {
+    /// A fresh reading of the clock.
+    fn reading(&self) -> Timestamp;
+    /// Whether the call can wait.
+    fn can_wait(&self) -> bool;
+    /// Tells that a breaker has moved.
+    fn tell(&self, rule: RuleId, moved: Moved);
+}
+
+/// When a call may start, and the rule that has it wait until then.
+#[derive(Clone, Copy, Debug)]
+struct Pace<'a> {
+    start: Option<Timestamp>,
+    by: Option<&'a RuleId>,
+}
+
+impl<'a> Pace<'a> {
+    fn wait_for(&mut self, start: Option<Timestamp>, by: Option<&'a RuleId>) {
+        if start > self.start {
+            *self = Self { start, by };
+        }
+    }
+}
+
+/// What a call has waited for.
+#[derive(Debug)]
+pub(crate) enum Hand {
+    Empty,
+    Permits(Ticket),
+    Place(Place),
+}
+
+/// A call that was let through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted {
+    /// `passed` as this call left it.
+    pub(crate) after: u64,
+    /// When it may start, if not at once.
+    pub(crate) start: Option<Timestamp>,
+}
+
+/// Why a call is not let through now.
+#[derive(Debug)]
+pub(crate) enum Stop<'a> {
+    Refused(Refusal<'a>),
+    /// It queues for permits of the isolation, and is refused if it gets none.
+    Permits(Ticket, Refusal<'a>),
+    /// It has a place in the next window, and is to ask again at that moment.
+    Place(Place, Timestamp),
+}
+
+impl<'a> From<Refusal<'a>> for Stop<'a> {
+    fn from(refusal: Refusal<'a>) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 impl Plan {
-    /// The plan of `rules`, keeping the live state that `previous` has of the same ones.
+    /// The plan of these rules, keeping the live state that `previous` has of the same ones. It is to be
+    /// [settled](Self::settle) once it is published.
     pub(crate) fn new(
-        rules: Vec<(RuleId, Rule)>,
+        parts: Parts<'_>,
         previous: &Self,
         passed: &AtomicU64,
         reading: impl Fn() -> Timestamp,
     ) -> Self {
+        let Parts { rules, customs, watches, watched } = parts;
         let now = reading();
-        let (mut breakers, mut isolation, mut flow) = (vec![], vec![], vec![]);
+        let none = Extras::default();
+        let old = previous.extras.as_deref().unwrap_or(&none);
+        let (mut breakers, mut isolation, mut own, mut related) = (vec![], vec![], vec![], vec![]);
+        let (mut authority, mut hot) = (vec![], vec![]);
         for (id, rule) in rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce) {
             match rule {
-                Rule::Flow(rule) => flow.push((*id, *rule)),
+                Rule::Flow(rule) if *rule.relation() == Relation::Own => own.push((*id, rule.clone())),
+                Rule::Flow(rule) => related.push((*id, rule.clone())),
                 Rule::Isolation(rule) => isolation.push((*id, *rule)),
                 Rule::Breaker(rule) => {
                     let standing = previous.breakers.iter().find(|breaker| breaker.id() == *id);
                     breakers.push(Breaker::new(*id, *rule, standing, now));
                 }
+                Rule::Hot(rule) => {
+                    let standing = old.hot.iter().find(|hot| hot.id() == id);
+                    hot.push(Hot::new(*id, rule.clone(), standing));
+                }
+                Rule::Authority(rule) => authority.push((*id, rule.clone())),
             }
         }
+        let extras = Extras {
+            authority: Authority::new(&authority),
+            customs: customs.into(),
+            hot: hot.into(),
+            associated: Associated::new(&related, watches),
+            scoped: Scoped::new(&related, &old.scoped, &reading),
+        };
+        let is_bare = authority.is_empty() && related.is_empty() && extras.is_empty();
+        let isolation = Isolation::new(isolation, previous.isolation.as_ref());
+        let flow = Flow::new(&own, &previous.flow, passed, &reading).watched_by(watched);
         Self {
+            is_plain: is_bare
+                && !flow.is_paced()
+                && isolation.as_ref().is_none_or(|rules| !rules.may_queue()),
             breakers: breakers.into(),
-            isolation: Isolation::new(isolation, previous.isolation.as_ref()),
-            windows: Windows::new(&flow, &previous.windows, passed, &reading),
+            isolation,
+            flow,
+            extras: (!is_bare).then(|| Box::new(extras)),
             rules: rules.into(),
         }
+    }
+
+    /// To be called once this plan is published in place of `previous`, in the order in which plans are: writes what calls
+    /// of the other one left unwritten, and lets those go on who wait for what it makes room for.
+    pub(crate) fn settle(
+        &self,
+        previous: &Self,
+        passed: &AtomicU64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Option<ToWake> {
+        self.flow.windows().catch_up(passed, &reading);
+        if let Some(extras) = &self.extras {
+            extras.scoped.catch_up(&reading);
+        }
+        Isolation::settle(self.isolation.as_ref(), previous.isolation.as_ref())
+    }
+
+    /// Whether it has to be made anew because what it remembers is too old to tell the time by.
+    pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
+        self.flow.is_worn_out(now)
+            || self.extras.as_ref().is_some_and(|extras| extras.scoped.is_worn_out(now))
     }
 
     /// The rules at work, with those that are switched off.
@@ -77,18 +234,33 @@ impl Plan {
         self.isolation.as_ref()
     }
 
-    pub(crate) fn windows(&self) -> &Windows {
-        &self.windows
+    pub(crate) fn flow(&self) -> &Flow {
+        &self.flow
     }
 
-    /// Whether an entry has to tell this plan how it ended.
+    pub(crate) fn hot(&self) -> &[Hot] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.hot)
+    }
+
+    /// The application's own checks, which are asked after [`greet`](Self::greet).
+    pub(crate) fn customs(&self) -> &[Custom] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.customs)
+    }
+
+    /// Whether calls that say no more than their permits can go the short way.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Whether an entry that went the short way has to tell this plan how it ended.
     #[inline]
     pub(crate) fn wants_the_end(&self) -> bool {
         !self.breakers.is_empty() || self.isolation.is_some()
     }
 
-    /// Lets a call of `n` permits through all checks, or none. Returns `passed` as this call left it; `held` is what the
-    /// entry holds until its end, `tell` hears of transitions.
+    /// Lets a call of `n` permits through all checks of a plain plan, or none. Returns `passed` as this call left it; `held`
+    /// is what the entry holds until its end, `tell` hears of transitions.
     #[inline]
     pub(crate) fn admit(
         &self,
@@ -97,24 +269,15 @@ impl Plan {
         mut now: Timestamp,
         n: u32,
         reading: impl Fn() -> Timestamp,
-        mut tell: impl FnMut(RuleId, Moved),
+        tell: impl FnMut(RuleId, Moved),
     ) -> Result<u64, Refusal<'_>> {
         let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
-        for breaker in &self.breakers {
-            let (generation, moved) = breaker.enter(now)?;
-            reservation.held.set(reservation.n_breakers, generation, self.breakers.len());
-            reservation.n_breakers += 1;
-            if let Some(moved) = moved {
-                tell(breaker.id(), moved);
-                // Whoever was told may have taken its time, and windows go by the present.
-                now = reading();
-            }
-        }
+        reservation.pass_breakers(&mut now, &reading, tell)?;
         if let Some(isolation) = &self.isolation {
             isolation.take(n)?;
             reservation.permits = n;
         }
-        let admitted = self.windows.admit(passed, now, n.into(), reading);
+        let admitted = self.flow.windows().admit(passed, now, n.into(), reading);
         if admitted.is_ok() {
             // All checks agreed: what was taken belongs to the entry.
             std::mem::forget(reservation);
@@ -122,26 +285,150 @@ impl Plan {
         admitted
     }
 
-    /// What a call of `n` permits would be told; takes nothing.
-    pub(crate) fn peek(
-        &self,
-        passed: &AtomicU64,
-        now: Timestamp,
-        n: u32,
+    /// What is only asked about a call, before anybody else is: who calls, and how the system is.
+    pub(crate) fn greet<'a>(
+        &'a self,
+        arrival: &Arrival<'a>,
         reading: impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'_>> {
-        self.breakers.iter().try_for_each(|breaker| breaker.peek(now))?;
-        self.isolation.iter().try_for_each(|isolation| isolation.peek(n))?;
-        self.windows.peek(passed, now, n.into(), reading)
+    ) -> Result<(), Refusal<'a>> {
+        if let Some(extras) = &self.extras {
+            let denied = |rule| Refusal { rule, by: By::Authority, until: None };
+            extras.authority.ask(arrival.request.origin).map_err(denied)?;
+        }
+        match arrival.system {
+            Some(system) => system.peek(arrival.request.permits, arrival.now, reading).map_err(overloaded),
+            None => Ok(()),
+        }
     }
 
-    /// A call of `n` permits that was let through with `held` ended; `completed` is how, if it has a verdict.
+    /// The rest of the way after [`greet`](Self::greet): lets the call through all checks, or none. `start` is when it
+    /// may start as far as others have a say.
+    pub(crate) fn admit_fully<'a>(
+        &'a self,
+        held: &mut Held,
+        arrival: &Arrival<'a>,
+        hand: Hand,
+        start: Option<Timestamp>,
+        around: &impl Around,
+    ) -> Result<Admitted, Stop<'a>> {
+        let Arrival { request, passed, waiting, mut now, .. } = *arrival;
+        let reading = || around.reading();
+        let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
+        reservation.pass_breakers(&mut now, reading, |rule, moved| around.tell(rule, moved))?;
+        let place = match hand {
+            Hand::Empty => reservation.take_permits(None, request.permits, now, around)?,
+            Hand::Permits(ticket) => reservation.take_permits(Some(ticket), request.permits, now, around)?,
+            Hand::Place(place) => reservation.take_permits_placed(place, request.permits)?,
+        };
+        let gates = self.ask_all(arrival, place.is_some(), now, reading)?;
+        let when = reservation.commit(arrival, gates, Pace { start, by: None }, now, reading)?;
+
+        let n = u64::from(request.permits);
+        let start = when.start.filter(|start| *start > now);
+        if start.is_some() {
+            if !around.can_wait() {
+                let rule = when.by.or_else(|| self.customs().first().map(|custom| &custom.id));
+                let rule = rule.expect("who has a call wait is a hot rule, a throttle or a check");
+                return Err(Refusal { rule, by: By::NoTimer, until: start }.into());
+            }
+            // Before the commit, so that the call is in flight at no moment.
+            waiting.fetch_add(n, Ordering::Relaxed);
+        }
+        match self.commit_windows(place, request.priority, passed, n, now, around) {
+            Ok(after) => {
+                // All checks agreed: what was taken belongs to the entry.
+                std::mem::forget(reservation);
+                Ok(Admitted { after, start })
+            }
+            Err(stop) => {
+                if start.is_some() {
+                    waiting.fetch_sub(n, Ordering::Relaxed);
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Asks everything that counts what it lets through for good, so that nothing is counted in vain. Returns the gates that
+    /// the call has to go through.
+    fn ask_all<'a>(
+        &'a self,
+        arrival: &Arrival<'a>,
+        has_place: bool,
+        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<Selected<'a>, Refusal<'a>> {
+        let Arrival { request, system, passed, .. } = *arrival;
+        let n = u64::from(request.permits);
+        let mut gates = Selected::default();
+        if let Some(extras) = &self.extras {
+            extras.ask(request, now, &reading)?;
+            gates = extras.scoped.select(request.origin, request.entrance, now, &reading);
+            gates.peek(n, now, &reading)?;
+        }
+        // Whoever may wait for a place, or has one, is told by the windows themselves.
+        if (self.extras.is_some() || system.is_some()) && !has_place && !request.priority {
+            self.flow.peek(passed, now, n, &reading)?;
+        }
+        Ok(gates)
+    }
+
+    /// The windows, last.
+    fn commit_windows(
+        &self,
+        place: Option<Place>,
+        priority: bool,
+        passed: &AtomicU64,
+        n: u64,
+        now: Timestamp,
+        around: &impl Around,
+    ) -> Result<u64, Stop<'_>> {
+        let (windows, reading) = (self.flow.windows(), || around.reading());
+        if let Some(mut place) = place {
+            let admitted = windows.admit_placed(&mut place, passed, now, n, reading);
+            return admitted.map_err(|refusal| match refusal.until {
+                Some(until) => Stop::Place(place, until),
+                None => refusal.into(),
+            });
+        }
+        windows.admit(passed, now, n, reading).map_err(|refusal| {
+            let may_wait = priority && around.can_wait();
+            match may_wait.then(|| windows.take_place(passed, now, n, reading)).flatten() {
+                Some(place) => {
+                    let until = place.until();
+                    Stop::Place(place, until)
+                }
+                None => refusal.into(),
+            }
+        })
+    }
+
+    /// What a call would be told; takes nothing.
+    pub(crate) fn peek<'a>(
+        &'a self,
+        arrival: &Arrival<'a>,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'a>> {
+        let Arrival { request, passed, now, .. } = *arrival;
+        self.greet(arrival, &reading)?;
+        self.breakers.iter().try_for_each(|breaker| breaker.peek(now))?;
+        self.isolation.iter().try_for_each(|isolation| isolation.peek(request.permits))?;
+        if let Some(extras) = &self.extras {
+            extras.ask(request, now, &reading)?;
+            let n = request.permits.into();
+            extras.scoped.peek(request.origin, request.entrance, n, now, &reading)?;
+        }
+        self.flow.peek(passed, now, request.permits.into(), &reading)
+    }
+
+    /// A call of `n` permits that was let through with `held` ended, `rt_ns` after it began to run.
     #[inline]
     pub(crate) fn end(
         &self,
-        held: &Held,
+        held: &mut Held,
         n: u32,
-        completed: Option<Completed>,
+        outcome: Outcome,
+        rt_ns: u64,
         now: Timestamp,
         mut tell: impl FnMut(RuleId, Moved),
     ) {
@@ -149,22 +436,74 @@ impl Plan {
             isolation.give_back(n);
         }
         for (i, breaker) in self.breakers.iter().enumerate() {
-            match completed {
-                Some(Completed { rt_ns, exception }) => {
-                    if let Some(moved) = breaker.end(held.generation(i), rt_ns, exception, now) {
-                        tell(breaker.id(), moved);
-                    }
+            let exception = match outcome {
+                Outcome::Success => false,
+                Outcome::Exception => true,
+                // No verdict.
+                Outcome::Ignored | Outcome::Cancelled => {
+                    breaker.give_back(held.generation(i));
+                    continue;
                 }
-                None => breaker.give_back(held.generation(i)),
+            };
+            if let Some(moved) = breaker.end(held.generation(i), rt_ns, exception, now) {
+                tell(breaker.id(), moved);
             }
         }
+        if let Some(more) = held.more.take() {
+            more.end(outcome, rt_ns, now);
+        }
     }
+}
+
+impl Extras {
+    fn is_empty(&self) -> bool {
+        self.customs.is_empty() && self.hot.is_empty()
+    }
+
+    /// Asks the hot parameters, and the flow rules that watch other resources.
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'_>> {
+        for hot in &self.hot {
+            if let Some(key) = hot.key_of(request.keys) {
+                let peeked = hot.peek(key, request.permits, now, reading);
+                peeked.map_err(|refused| used_up(hot, refused))?;
+            }
+        }
+        self.associated.ask(request.permits.into(), now)
+    }
+}
+
+fn overloaded(refusal: SystemRefusal<'_>) -> Refusal<'_> {
+    let SystemRefusal { rule, exceeded, until } = refusal;
+    Refusal { rule, by: By::System(exceeded), until }
+}
+
+fn used_up(hot: &Hot, refused: Refused) -> Refusal<'_> {
+    let until = refused.until();
+    let (limit, full) = match refused {
+        Refused::Rate { limit, until } => (limit, HotFull::Rate { fits: until.is_some() }),
+        Refused::Pace { limit, .. } => {
+            (limit, HotFull::Pace { max_wait_ns: nanos(hot.rule().max_wait().unwrap_or_default()) })
+        }
+        Refused::Concurrency { limit, in_flight } => (limit.into(), HotFull::Concurrency { in_flight }),
+    };
+    Refusal { rule: hot.id(), by: By::Hot { limit, interval_ns: nanos(hot.rule().interval()), full }, until }
+}
+
+/// At most a year, as a rule has it.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Breakers whose generations an entry keeps in itself; more go to the heap.
 const INLINE: usize = 3;
 
-/// What an entry holds of its plan: the generation of each breaker that let it through, in the order of the plan.
+/// What an entry holds of its plan: the generation of each breaker that let it through, in the order of the plan, and what
+/// only calls of the [long way](Plan::admit_fully) hold.
 ///
 /// The first ones are fields and not an array, so that the compiler can keep them in registers on the way in.
 #[derive(Debug, Default)]
@@ -172,18 +511,33 @@ pub(crate) struct Held {
     first: u64,
     second: u64,
     third: u64,
-    more: Option<Box<[u64]>>,
+    more: Option<Box<More>>,
+}
+
+/// What few entries hold.
+#[derive(Debug, Default)]
+struct More {
+    /// The generations of the breakers from the fourth on.
+    generations: Vec<u64>,
+    /// Of the values of hot parameters.
+    holds: Vec<Hold>,
+    turns: Turns,
+    /// The same at the gates of entrances and origins.
+    paced: Vec<Paced>,
+    system: Option<(Arc<System>, system::Held)>,
+    /// How many of the plan's own checks wait for the end.
+    n_customs: usize,
 }
 
 impl Held {
     #[inline]
-    fn set(&mut self, i: usize, generation: u64, n_breakers: usize) {
+    fn set(&mut self, i: usize, generation: u64) {
         match i {
             0 => self.first = generation,
             1 => self.second = generation,
             2 => self.third = generation,
             // Only this field's address: see above.
-            _ => set_more(&mut self.more, i - INLINE, generation, n_breakers - INLINE),
+            _ => push_generation(&mut self.more, generation),
         }
     }
 
@@ -193,25 +547,170 @@ impl Held {
             0 => self.first,
             1 => self.second,
             2 => self.third,
-            _ => self.more.as_ref().expect("set when the fourth breaker was entered")[i - INLINE],
+            _ => self.more.as_ref().expect("set when the fourth breaker was entered").generations[i - INLINE],
+        }
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// Whether the call went by what only calls of the long way hold.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.is_some()
+    }
+
+    /// Notes that `n` of the plan's own checks let the call pass and wait for its end.
+    pub(crate) fn keep_customs(&mut self, n: usize) {
+        if n > 0 {
+            self.more().n_customs = n;
+        }
+    }
+
+    /// The own checks that wait for the end.
+    pub(crate) fn n_customs(&self) -> usize {
+        self.more.as_ref().map_or(0, |more| more.n_customs)
+    }
+
+    /// The call is dropped before its start: what can be given back to those behind it is.
+    pub(crate) fn cancel_start(&mut self, plan: &Plan) {
+        if let Some(more) = &mut self.more {
+            more.give_back_turns(plan);
         }
     }
 }
 
 #[cold]
-fn set_more(more: &mut Option<Box<[u64]>>, i: usize, generation: u64, n: usize) {
-    more.get_or_insert_with(|| vec![0; n].into())[i] = generation;
+fn push_generation(more: &mut Option<Box<More>>, generation: u64) {
+    more.get_or_insert_default().generations.push(generation);
+}
+
+impl More {
+    /// Gives the turns back that the call has not come to.
+    fn give_back_turns(&mut self, plan: &Plan) {
+        plan.flow.give_back(&std::mem::take(&mut self.turns));
+        self.paced.drain(..).for_each(Paced::give_back);
+        self.holds.drain(..).for_each(Hold::give_back);
+    }
+
+    fn end(self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
+        // Dropping the holds gives their permits back.
+        if let Some((system, held)) = self.system {
+            system.end(held, rt_ns, outcome, now);
+        }
+    }
 }
 
 /// What a call under decision has taken so far. Dropping it gives that back.
-struct Reservation<'a> {
+struct Reservation<'a, 'h> {
     plan: &'a Plan,
-    held: &'a mut Held,
+    held: &'h mut Held,
     n_breakers: usize,
     permits: u32,
 }
 
-impl Drop for Reservation<'_> {
+impl<'a> Reservation<'a, '_> {
+    /// Has every breaker let the call through. `now` is read anew where somebody was told of a transition meanwhile.
+    #[inline]
+    fn pass_breakers(
+        &mut self,
+        now: &mut Timestamp,
+        reading: impl Fn() -> Timestamp,
+        mut tell: impl FnMut(RuleId, Moved),
+    ) -> Result<(), Refusal<'a>> {
+        for breaker in &self.plan.breakers {
+            let (generation, moved) = breaker.enter(*now)?;
+            self.held.set(self.n_breakers, generation);
+            self.n_breakers += 1;
+            if let Some(moved) = moved {
+                tell(breaker.id(), moved);
+                // Whoever was told may have taken its time, and windows go by the present.
+                *now = reading();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Reservation<'a, '_> {
+    /// Takes the permits of the isolation, or hands out a ticket for them.
+    fn take_permits(
+        &mut self,
+        ticket: Option<Ticket>,
+        n: u32,
+        now: Timestamp,
+        around: &impl Around,
+    ) -> Result<Option<Place>, Stop<'a>> {
+        let Some(isolation) = &self.plan.isolation else { return Ok(None) };
+        let taken = match ticket {
+            Some(ticket) => isolation.redeem(ticket),
+            None => isolation.take(n),
+        };
+        match taken {
+            Ok(()) => {
+                self.permits = n;
+                Ok(None)
+            }
+            Err(refusal) => {
+                let ticket = if around.can_wait() { isolation.queue(n, now) } else { None };
+                Err(ticket.map_or_else(|| refusal.into(), |ticket| Stop::Permits(ticket, refusal)))
+            }
+        }
+    }
+
+    /// The same for a call that has waited for its place: it does not queue on top of that.
+    fn take_permits_placed(&mut self, place: Place, n: u32) -> Result<Option<Place>, Refusal<'a>> {
+        if let Some(isolation) = &self.plan.isolation {
+            isolation.take(n)?;
+            self.permits = n;
+        }
+        Ok(Some(place))
+    }
+
+    /// Commits everything but the windows, in order: the system, the values of hot parameters, the gates of entrances and
+    /// origins, the turns of throttles. What can be given back is noted as it is taken.
+    fn commit(
+        &mut self,
+        arrival: &Arrival<'a>,
+        gates: Selected<'a>,
+        mut pace: Pace<'a>,
+        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<Pace<'a>, Refusal<'a>> {
+        let Arrival { request, system, passed, .. } = *arrival;
+        let (plan, n) = (self.plan, request.permits);
+        if let Some(system) = system {
+            let taken = system.admit(n, now, &reading).map_err(overloaded)?;
+            self.held.more().system = Some((Arc::clone(system), taken));
+        }
+        if let Some(extras) = &plan.extras {
+            for hot in &extras.hot {
+                let Some(key) = hot.key_of(request.keys) else {
+                    hot.note_missing();
+                    continue;
+                };
+                let taken = hot.take(key, n, now, &reading).map_err(|refused| used_up(hot, refused))?;
+                pace.wait_for(taken.start, Some(hot.id()));
+                if let Some(hold) = taken.hold {
+                    self.held.more().holds.push(hold);
+                }
+            }
+            let mut paced = vec![];
+            let start = gates.commit(n.into(), now, &mut paced, &reading);
+            if !paced.is_empty() {
+                self.held.more().paced = paced;
+            }
+            pace.wait_for(start?, extras.scoped.paced_by());
+        }
+        if plan.flow.is_paced() {
+            let start = plan.flow.take_turns(passed, now, n.into(), &mut self.held.more().turns)?;
+            pace.wait_for(start, plan.flow.paced_by());
+        }
+        Ok(pace)
+    }
+}
+
+impl Drop for Reservation<'_, '_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(isolation) = &self.plan.isolation
@@ -221,6 +720,12 @@ impl Drop for Reservation<'_> {
         }
         for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
             breaker.give_back(self.held.generation(i));
+        }
+        if let Some(mut more) = self.held.more.take() {
+            more.give_back_turns(self.plan);
+            if let Some((system, held)) = more.system {
+                system.give_back(held);
+            }
         }
     }
 }

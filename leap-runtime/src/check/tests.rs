@@ -17,7 +17,7 @@ fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
         (RuleId::new(None, RuleKind::Isolation, 0), Rule::Isolation(IsolationRule::new(10))),
     ];
     let passed = AtomicU64::new(0);
-    let plan = Plan::new(rules, &Plan::default(), &passed, || Timestamp::ZERO);
+    let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, || Timestamp::ZERO);
     passed.fetch_add(100, Ordering::Relaxed);
 
     let now = Timestamp::from_millis(10_000);
@@ -46,8 +46,8 @@ fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
     let in_flight = || plan.isolation().unwrap().in_flight();
     assert_eq!((inside.len(), n_refused.into_inner(), n_waiting.into_inner(), in_flight()), (10, 90, 10, 10));
     assert_eq!(passed.load(Ordering::Relaxed), 110);
-    for held in inside {
-        plan.end(&held, 1, None, now, |_, _| {});
+    for mut held in inside {
+        plan.end(&mut held, 1, Outcome::Cancelled, 0, now, |_, _| {});
     }
     assert_eq!(in_flight(), 0);
 }

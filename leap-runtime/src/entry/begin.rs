@@ -10,22 +10,24 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{self, Poll, ready};
 use std::thread::panicking;
 use std::time::Duration;
 
-use super::scene::Scene;
+use super::scene::{self, Scene};
 use super::{Entry, tell_transition};
 use crate::blocked::{Blocked, By, Refusal};
+use crate::check::breaker::Moved;
 use crate::check::call::{Call, Ended, OwnedRequest, Request, Verdict};
 use crate::check::custom::Custom;
 use crate::check::flow::windows::Place;
 use crate::check::isolation::Ticket;
-use crate::check::{Admitted, Arrival, Hand, Held, Stop};
+use crate::check::{Admitted, Around, Arrival, Hand, Held, Stop};
 use crate::clock::Timestamp;
-use crate::context;
+use crate::context::Context;
 use crate::environment::Environment;
 use crate::resource::{Handle, Resource};
+use crate::rule::RuleId;
 use crate::timer::Alarm;
 
 /// How far a call has come that asked to be let through.
@@ -54,7 +56,7 @@ fn shortly<R>(
     handle: Handle,
     permits: u32,
     done: impl FnOnce(Result<Entry, Blocked>) -> R,
-    fully: impl FnOnce(Handle, Request<'static>, Timestamp) -> R,
+    fully: impl FnOnce(&Handle, &Request<'static>, Timestamp) -> R,
 ) -> R {
     let permits = permits.max(1);
     let resource: &Resource = &handle;
@@ -62,9 +64,9 @@ fn shortly<R>(
     let now = environment.now();
     resource.turn(now);
     let plan = resource.plan();
-    if !plan.is_plain() || context::is_any() {
+    if !plan.is_plain() || Context::is_any() {
         drop(plan);
-        return fully(handle, Request::of(permits), now);
+        return fully(&handle, &Request::of(permits), now);
     }
     let mut held = Held::default();
     let tell = |rule, moved| tell_transition(resource, rule, moved, now);
@@ -83,14 +85,14 @@ pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
 }
 
 /// As [`enter`], for a call that has more to say.
-pub(crate) fn enter_with(handle: Handle, request: &Request<'_>) -> Result<Entry, Blocked> {
+pub(crate) fn enter_with(handle: &Handle, request: &Request<'_>) -> Result<Entry, Blocked> {
     let now = handle.environment().now();
     settle(begin_at(handle, request, Caller::Sync, Hand::Empty, now))
 }
 
 #[inline(never)]
-fn enter_fully(handle: Handle, request: Request<'static>, now: Timestamp) -> Result<Entry, Blocked> {
-    settle(begin_at(handle, &request, Caller::Sync, Hand::Empty, now))
+fn enter_fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Result<Entry, Blocked> {
+    settle(begin_at(handle, request, Caller::Sync, Hand::Empty, now))
 }
 
 /// As [`enter`], for a caller that can await.
@@ -104,14 +106,14 @@ pub(crate) fn begin(handle: Handle, permits: u32) -> Begun {
 }
 
 /// As [`begin`], for a call that has more to say.
-pub(crate) fn begin_with(handle: Handle, request: &Request<'_>) -> Begun {
+pub(crate) fn begin_with(handle: &Handle, request: &Request<'_>) -> Begun {
     let now = handle.environment().now();
     begin_at(handle, request, Caller::Async, Hand::Empty, now)
 }
 
 #[inline(never)]
-fn begin_fully(handle: Handle, request: Request<'static>, now: Timestamp) -> Begun {
-    begin_at(handle, &request, Caller::Async, Hand::Empty, now)
+fn begin_fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Begun {
+    begin_at(handle, request, Caller::Async, Hand::Empty, now)
 }
 
 /// Parks the thread until the call is let through or turned away.
@@ -130,43 +132,41 @@ pub(crate) fn peek(handle: &Handle, request: &Request<'_>) -> Result<(), Blocked
     let environment = handle.environment();
     let now = environment.now();
     handle.turn(now);
-    let context = context::Context::current();
-    let request = &request.within(context.as_ref());
-    let arrival = Arrival { request, system: environment.system_for(request), passed: handle.node().passed(), now };
-    handle
-        .plan()
-        .peek(&arrival, || environment.now())
-        .map_err(|refusal| Blocked::new(handle.to_name(), request.permits, &refusal, now))
+    let context = Context::of_call(request.entrance, request.origin);
+    let completed = scene::complete(request, context.as_ref());
+    let request = &completed;
+    let system = environment.system_for(request);
+    let node = handle.node();
+    let arrival =
+        Arrival { request, system: system.as_ref(), passed: node.passed(), waiting: node.waiting(), now };
+    let plan = handle.plan();
+    let peeked = plan.peek(&arrival, || environment.now());
+    peeked.map_err(|refusal| Blocked::new(handle.to_name(), request.permits, &refusal, now))
 }
 
 /// The whole way in: everything that a resource may have is asked.
-fn begin_at(handle: Handle, request: &Request<'_>, caller: Caller, hand: Hand, now: Timestamp) -> Begun {
-    let resource: &Resource = &handle;
+fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, now: Timestamp) -> Begun {
+    let resource: &Resource = handle;
     let (node, environment) = (resource.node(), resource.environment());
     resource.turn(now);
-    let scene = Scene::of(resource, request, now);
-    let completed = scene.as_ref().map_or(*request, |scene| scene.complete(request));
-    let request = &Request { permits: request.permits.max(1), ..completed };
+    let context = Context::of_call(request.entrance, request.origin);
+    let completed = scene::complete(request, context.as_ref());
+    let request = &completed;
+    let mut scene = Scene::of(resource, request, context.clone(), now);
     let plan = resource.plan();
-    let mut arrival = Arrival {
-        request,
-        system: environment.system_for(request),
-        passed: node.passed(),
-        waiting: node.waiting(),
-        now,
-    };
+    let system = environment.system_for(request);
+    let mut arrival =
+        Arrival { request, system: system.as_ref(), passed: node.passed(), waiting: node.waiting(), now };
     let mut held = Held::default();
-    let can_wait = || caller == Caller::Sync || environment.can_wait();
+    let way = Way { resource, caller, now };
 
-    let admitted = plan.greet(&arrival).map_err(Stop::Refused).and_then(|()| {
+    let admitted = plan.greet(&arrival, || environment.now()).map_err(Stop::Refused).and_then(|()| {
         let asked = Asked::all(environment, resource.name(), plan.customs(), &arrival)?;
         if asked.n > 0 {
             // Whoever was asked may have taken its time, and windows go by the present.
             arrival.now = environment.now();
         }
-        let tell = |rule, moved| tell_transition(resource, rule, moved, now);
-        let reading = || environment.now();
-        let admitted = plan.admit_fully(&mut held, &arrival, hand, asked.start, can_wait, reading, tell)?;
+        let admitted = plan.admit_fully(&mut held, &arrival, hand, asked.start, &way)?;
         held.keep_customs(asked.keep());
         Ok(admitted)
     });
@@ -178,8 +178,8 @@ fn begin_at(handle: Handle, request: &Request<'_>, caller: Caller, hand: Hand, n
                 None => node.enter(after, request.permits, now),
                 Some(_) => node.enter_waiting(request.permits, now),
             }
-            if let Some(scene) = &scene {
-                scene.enter(request.permits, start.is_some(), now);
+            if let Some(scene) = &mut scene {
+                scene.pass(request.permits, start.is_some(), now);
             }
             let plan = (plan.wants_the_end() || held.has_more()).then_some(plan);
             let mut entry = Entry::new(handle.clone(), plan, held, now, request.permits);
@@ -202,8 +202,29 @@ fn begin_at(handle: Handle, request: &Request<'_>, caller: Caller, hand: Hand, n
             if let Some(scene) = &scene {
                 scene.block(refusal.rule.kind().into(), request.permits, now);
             }
-            Begun::Blocked(turn_away(&handle, request.permits, &refusal, now))
+            Begun::Blocked(turn_away(handle, request.permits, &refusal, now))
         }
+    }
+}
+
+/// What is around a call on its way in.
+struct Way<'a> {
+    resource: &'a Resource,
+    caller: Caller,
+    now: Timestamp,
+}
+
+impl Around for Way<'_> {
+    fn reading(&self) -> Timestamp {
+        self.resource.environment().now()
+    }
+
+    fn can_wait(&self) -> bool {
+        self.caller == Caller::Sync || self.resource.environment().can_wait()
+    }
+
+    fn tell(&self, rule: RuleId, moved: Moved) {
+        tell_transition(self.resource, rule, moved, self.now);
     }
 }
 
@@ -226,7 +247,8 @@ fn turn_away_late(again: &Again, blocked: Blocked) -> Blocked {
     let blocked = blocked.later(now);
     handle.node().block(blocked.cause(), permits, now);
     again.request.with(|request| {
-        if let Some(scene) = Scene::of(handle, request, now) {
+        let context = Context::of_call(request.entrance, request.origin);
+        if let Some(scene) = Scene::of(handle, request, context, now) {
             scene.block(blocked.cause(), permits, now);
         }
     });
@@ -334,7 +356,7 @@ impl Again {
     fn ask(self, hand: Hand) -> Begun {
         let Self { handle, request, caller } = self;
         let now = handle.environment().now();
-        request.with(|request| begin_at(handle, request, caller, hand, now))
+        request.with(|request| begin_at(&handle, request, caller, hand, now))
     }
 }
 
@@ -344,7 +366,7 @@ impl Waiting {
     }
 
     /// Goes on when what it waits for has come, or will not come.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Begun> {
+    pub(super) fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Begun> {
         let environment = self.wait.environment();
         let is_granted = match &self.wait {
             Wait::Permits(_, ticket, _) => ticket.register(context.waker()),
@@ -360,7 +382,7 @@ impl Waiting {
     fn park(self: Box<Self>) -> Begun {
         let clock = self.wait.environment().clock();
         match &self.wait {
-            Wait::Permits(_, ticket, _) => ticket.wait(clock),
+            Wait::Permits(_, ticket, _) => drop(ticket.wait(clock)),
             Wait::Start(_) | Wait::Place(..) | Wait::Over => {
                 // It may return early.
                 while clock.now() < self.alarm.until() {
@@ -408,7 +430,7 @@ impl Entering {
 impl Future for Entering {
     type Output = Result<Entry, Blocked>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
         loop {
             match self.0.take().expect("not polled again after it was ready") {
                 Begun::Passed(mut entry) => {

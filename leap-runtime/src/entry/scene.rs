@@ -1,12 +1,80 @@
-//! What surrounds a call: by which entrance it came in, from whom, and where in the call tree it stands.
-
-use std::sync::Arc;
+//! What surrounds a call: by which entrance it came in and from whom, and who counts it beside its resource.
 
 use crate::blocked::Cause;
 use crate::check::call::Request;
 use crate::clock::Timestamp;
 use crate::context::{Context, usable_origin};
 use crate::event::Outcome;
-use crate::node::Node;
 use crate::resource::Resource;
-use crate::tree::Position;
+use crate::share::Witnesses;
+
+/// The surroundings of a call that has any.
+#[derive(Debug)]
+pub(super) struct Scene {
+    /// That of the call, then that of its body; while that runs, the one around it.
+    context: Option<Context>,
+    has_context: bool,
+    witnesses: Witnesses,
+}
+
+impl Scene {
+    /// None where nothing is known of the call but what it enters. `request` is [complete](complete).
+    pub(super) fn of(
+        resource: &Resource,
+        request: &Request<'_>,
+        context: Option<Context>,
+        now: Timestamp,
+    ) -> Option<Box<Self>> {
+        if context.is_none() && request.origin.is_none() {
+            return None;
+        }
+        let witnesses = resource.witnesses(context.as_ref(), request.origin, now);
+        Some(Box::new(Self { has_context: context.is_some(), context, witnesses }))
+    }
+
+    /// The call passed, and its body may run, perhaps after a wait: what it calls is called from here.
+    pub(super) fn pass(&mut self, n: u32, waits: bool, now: Timestamp) {
+        self.witnesses.pass(n, waits, now);
+        if let (Some(context), Some(position)) = (&self.context, &self.witnesses.position) {
+            self.context = Some(context.at(position.clone()));
+        }
+    }
+
+    /// The wait is over.
+    pub(super) fn start(&self, n: u32, now: Timestamp) {
+        self.witnesses.start(n, now);
+    }
+
+    pub(super) fn stop_waiting(&self, n: u32) {
+        self.witnesses.stop_waiting(n);
+    }
+
+    pub(super) fn block(&self, cause: Cause, n: u32, now: Timestamp) {
+        self.witnesses.block(cause, n, now);
+    }
+
+    pub(super) fn charge(&self, n: u64, now: Timestamp) {
+        self.witnesses.charge(n, now);
+    }
+
+    pub(super) fn end(&self, outcome: Outcome, permits: u64, rt_ns: u64, now: Timestamp) {
+        self.witnesses.complete(outcome, permits, rt_ns, now);
+    }
+
+    /// Swaps the context of this thread and that of the body, where it has one: around the stretch in which it runs.
+    pub(super) fn swap_context(&mut self) {
+        if self.has_context {
+            self.context = Context::swap(self.context.take());
+        }
+    }
+}
+
+/// The request with what its context says, and at least one permit.
+pub(super) fn complete<'a>(request: &Request<'a>, context: Option<&'a Context>) -> Request<'a> {
+    Request {
+        permits: request.permits.max(1),
+        origin: request.origin.and_then(usable_origin).or(context.and_then(Context::origin)),
+        entrance: context.map(Context::entrance),
+        ..*request
+    }
+}

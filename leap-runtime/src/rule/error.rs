@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::NAME_MAX;
-use super::flow::is_time;
+use super::flow::{Precision, is_time};
 
 /// Why a rule cannot be held.
 ///
@@ -97,6 +97,37 @@ pub enum RuleError {
     },
     /// A ramp over no time, or over a year.
     Ramp(Duration),
+    /// A warm-up period of nothing, or of over a year.
+    WarmUpPeriod(Duration),
+    /// A cold factor that would not start below the limit: 1 or less, infinite or not a number.
+    ColdFactor(f64),
+    /// A cold factor that is not whole, with precision `sentinel`.
+    SentinelColdFactor(f64),
+    /// A burst for a rule that does not throttle, or does so as Sentinel.
+    Burst(u32),
+    /// A second relation of one rule.
+    SecondRelation,
+    /// An associated resource with a behaviour other than `reject`.
+    AssociatedBehavior,
+    /// An empty name, or one over 1 KiB.
+    Name {
+        /// The length of the name in bytes.
+        len: usize,
+    },
+    /// A name of a hot rule's key that is empty or over 1 KiB: its length.
+    KeyName(usize),
+    /// A setting that goes with a rate, for a hot rule that has none.
+    WithoutRate(&'static str),
+    /// A hot rule that limits neither a rate nor what is in flight.
+    NoHotLimit,
+    /// A longest wait of over a year.
+    MaxWait(Duration),
+    /// A number of values to tell apart outside 1 to 1 000 000.
+    MaxKeys(u32),
+    /// A precision that a hot rule cannot have.
+    HotPrecision(Precision),
+    /// An exception for a value that has one already: its place, counted from 0.
+    ExceptTwice(usize),
 }
 
 impl RuleError {
@@ -127,11 +158,26 @@ impl RuleError {
             Self::CountOfWindow { .. } => "`error_count` must be under `window_calls`, or it never trips",
             Self::MaxOpen { .. } => "`open_max_ms` must be at least `open_ms` and at most a year",
             Self::Ramp(_) => "a ramp must take above 0 and at most a year",
+            Self::WarmUpPeriod(_) => "`warm_up_ms` must be above 0 and at most a year",
+            Self::ColdFactor(_) => "`cold_factor` must be above 1, and finite",
+            Self::SentinelColdFactor(_) => "precision `sentinel` takes whole cold factors only",
+            Self::MaxWait(_) => "`max_wait_ms` must be at most a year",
+            Self::Burst(_) => "`burst` needs `behavior = throttle`, and a precision other than `sentinel`",
+            Self::SecondRelation => "a rule has one relation",
+            Self::AssociatedBehavior => "`associated` goes with `behavior = reject` only",
+            Self::Name { .. } => "a name must not be empty, and at most 1024 bytes long",
+            Self::KeyName(_) => "the name of a key must have 1 to 1024 bytes",
+            Self::WithoutRate(_) => "`per_ms`, `burst` and `behavior` go with `qps`",
+            Self::NoHotLimit => "a hot rule needs `qps` or `max_concurrency`",
+            Self::MaxKeys(_) => "`max_keys` must be between 1 and 1000000",
+            Self::HotPrecision(_) => "a hot rule takes precision `sentinel` or none",
+            Self::ExceptTwice(_) => "`except` names the same value twice",
         }
     }
 }
 
 impl fmt::Display for RuleError {
+    #[expect(clippy::too_many_lines, reason = "a sentence for each error")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Limit(limit) => {
@@ -244,6 +290,47 @@ impl fmt::Display for RuleError {
             }
             Self::Ramp(over) => {
                 write!(f, "a ramp cannot take {over:?}: it must be above 0 and at most a year")
+            }
+            Self::WarmUpPeriod(period) => {
+                write!(f, "a warm-up cannot take {period:?}: it must be above 0 and at most a year")
+            }
+            Self::ColdFactor(factor) => {
+                write!(f, "a cold factor of {factor} would not start below the limit")
+            }
+            Self::SentinelColdFactor(factor) => {
+                write!(f, "a cold factor of {factor} is not whole, as precision `sentinel` needs it")
+            }
+            Self::MaxWait(time) => write!(f, "a call cannot wait for {time:?}: at most a year"),
+            Self::Burst(burst) => {
+                write!(
+                    f,
+                    "a burst of {burst} needs a rule that throttles, in a precision other than `sentinel`"
+                )
+            }
+            Self::SecondRelation => f.write_str("a rule is for one entrance, origin or associated resource"),
+            Self::AssociatedBehavior => f.write_str(
+                "a rule that counts another resource can only reject: nobody waits for another's calls",
+            ),
+            Self::Name { len: 0 } => f.write_str("a name must not be empty"),
+            Self::Name { len } => write!(f, "a name of {len} bytes is too long: at most 1024"),
+            Self::KeyName(0) => f.write_str("the name of a key must not be empty"),
+            Self::KeyName(len) => {
+                write!(f, "the name of a key must not have {len} bytes: at most 1024")
+            }
+            Self::WithoutRate(setting) => {
+                write!(f, "`{setting}` goes with a rate, which this hot rule does not have")
+            }
+            Self::NoHotLimit => {
+                f.write_str("a hot rule without `qps` and `max_concurrency` would limit nothing")
+            }
+            Self::MaxKeys(max_keys) => {
+                write!(f, "a hot rule cannot tell {max_keys} values apart: it takes 1 to 1000000")
+            }
+            Self::HotPrecision(precision) => {
+                write!(f, "a hot rule cannot be {precision:?}: it takes precision `sentinel` or none")
+            }
+            Self::ExceptTwice(place) => {
+                write!(f, "exception {place} is for a value that has a limit of its own already")
             }
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! A rule does not know that checks are built from it. Whoever holds one holds a rule that makes sense.
 
-#[allow(dead_code, reason = "used once relations are wired")]
 mod authority;
 mod breaker;
 mod error;
 mod flow;
+mod hot;
 mod isolation;
 mod system;
 
@@ -16,7 +16,10 @@ use std::fmt;
 pub use authority::AuthorityRule;
 pub use breaker::{BreakerRule, BreakerState, BreakerWindow, Recovery, Strategy};
 pub use error::RuleError;
+pub(crate) use flow::FlowNumbers;
 pub use flow::{Behavior, FlowRule, Precision, Relation};
+pub use hot::{Except, HotRule, KeySelector};
+pub(crate) use hot::{HOT_BUCKETS, HOT_EXACT_AT_MOST, HotWords};
 pub use isolation::IsolationRule;
 pub(crate) use system::Exceeded;
 pub use system::{Dimension, SystemRule};
@@ -84,7 +87,7 @@ impl RuleKind {
 }
 
 /// One rule of any kind.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Rule {
     /// A limit on permits per interval.
@@ -93,6 +96,10 @@ pub enum Rule {
     Isolation(IsolationRule),
     /// A circuit breaker.
     Breaker(BreakerRule),
+    /// A limit on each value of a parameter.
+    Hot(HotRule),
+    /// A list of origins that may call, or may not.
+    Authority(AuthorityRule),
 }
 
 impl Rule {
@@ -102,6 +109,8 @@ impl Rule {
             Self::Flow(_) => RuleKind::Flow,
             Self::Isolation(_) => RuleKind::Isolation,
             Self::Breaker(rule) => rule.kind(),
+            Self::Hot(_) => RuleKind::Hot,
+            Self::Authority(_) => RuleKind::Authority,
         }
     }
 
@@ -111,6 +120,8 @@ impl Rule {
             Self::Flow(rule) => rule.mode(),
             Self::Isolation(rule) => rule.mode(),
             Self::Breaker(rule) => rule.mode(),
+            Self::Hot(rule) => rule.mode(),
+            Self::Authority(rule) => rule.mode(),
         }
     }
 }
@@ -121,6 +132,8 @@ impl fmt::Display for Rule {
             Self::Flow(rule) => rule.fmt(f),
             Self::Isolation(rule) => rule.fmt(f),
             Self::Breaker(rule) => rule.fmt(f),
+            Self::Hot(rule) => rule.fmt(f),
+            Self::Authority(rule) => rule.fmt(f),
         }
     }
 }
@@ -140,6 +153,18 @@ impl From<IsolationRule> for Rule {
 impl From<BreakerRule> for Rule {
     fn from(rule: BreakerRule) -> Self {
         Self::Breaker(rule)
+    }
+}
+
+impl From<HotRule> for Rule {
+    fn from(rule: HotRule) -> Self {
+        Self::Hot(rule)
+    }
+}
+
+impl From<AuthorityRule> for Rule {
+    fn from(rule: AuthorityRule) -> Self {
+        Self::Authority(rule)
     }
 }
 
@@ -199,6 +224,7 @@ impl fmt::Display for RuleId {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleSet {
     rules: BTreeMap<String, Vec<Rule>>,
+    system: Vec<SystemRule>,
 }
 
 impl RuleSet {
@@ -225,6 +251,25 @@ impl RuleSet {
         self.rule(resource, rule)
     }
 
+    /// Adds a limit on each value of a parameter of `resource`.
+    #[must_use]
+    pub fn hot(self, resource: impl Into<String>, rule: HotRule) -> Self {
+        self.rule(resource, rule)
+    }
+
+    /// Adds a list of origins that may call `resource`, or may not.
+    #[must_use]
+    pub fn authority(self, resource: impl Into<String>, rule: AuthorityRule) -> Self {
+        self.rule(resource, rule)
+    }
+
+    /// Adds a rule for all inbound calls of the registry together.
+    #[must_use]
+    pub fn system(mut self, rule: SystemRule) -> Self {
+        self.system.push(rule);
+        self
+    }
+
     /// Adds a rule of any kind for `resource`. Several rules of one kind hold together.
     #[must_use]
     pub fn rule(mut self, resource: impl Into<String>, rule: impl Into<Rule>) -> Self {
@@ -234,12 +279,17 @@ impl RuleSet {
 
     /// Whether the set holds no rule.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.rules.is_empty() && self.system.is_empty()
     }
 
     /// The number of rules.
     pub fn len(&self) -> usize {
-        self.rules.values().map(Vec::len).sum()
+        self.rules.values().map(Vec::len).sum::<usize>() + self.system.len()
+    }
+
+    /// The rules for all inbound calls together, in the order in which they were added.
+    pub fn of_system(&self) -> &[SystemRule] {
+        &self.system
     }
 
     /// The rules by resource, in the order of the names.

@@ -256,19 +256,7 @@ impl Ring {
         now: Timestamp,
         total: u64,
     ) -> Result<Self, WindowError> {
-        if n_buckets == 0 || n_buckets > Self::MAX_BUCKETS {
-            return Err(WindowError::Buckets { n_buckets });
-        }
-        let Ok(interval_ns) = u64::try_from(interval.as_nanos()) else {
-            return Err(WindowError::Long { interval });
-        };
-        let bucket_ns = interval_ns / u64::from(n_buckets);
-        if bucket_ns < 1_000 {
-            return Err(WindowError::Short { interval, n_buckets });
-        }
-        if interval_ns % u64::from(n_buckets) != 0 {
-            return Err(WindowError::Uneven { interval, n_buckets });
-        }
+        let bucket_ns = Self::bucket_of(n_buckets, interval)?;
         let n_buckets = u64::from(n_buckets);
         let lap = (n_buckets + 2).next_power_of_two();
         let head = now.as_nanos() / bucket_ns + lap;
@@ -282,6 +270,24 @@ impl Ring {
             n_buckets,
             bucket_ns,
         })
+    }
+
+    /// The length of a bucket in ns, if the interval divides into so many.
+    pub(crate) fn bucket_of(n_buckets: u32, interval: Duration) -> Result<u64, WindowError> {
+        if n_buckets == 0 || n_buckets > Self::MAX_BUCKETS {
+            return Err(WindowError::Buckets { n_buckets });
+        }
+        let Ok(interval_ns) = u64::try_from(interval.as_nanos()) else {
+            return Err(WindowError::Long { interval });
+        };
+        let bucket_ns = interval_ns / u64::from(n_buckets);
+        if bucket_ns < 1_000 {
+            return Err(WindowError::Short { interval, n_buckets });
+        }
+        if interval_ns % u64::from(n_buckets) != 0 {
+            return Err(WindowError::Uneven { interval, n_buckets });
+        }
+        Ok(bucket_ns)
     }
 
     /// Opens every bucket up to `now` and returns the tick that counts: that of `now`, or the head if that
@@ -371,6 +377,12 @@ impl Ring {
         Ok(u64::from(end.wrapping_sub(base)))
     }
 
+    /// What was counted from the opening of tick `first` to that of `end`, as long as both are remembered. Both are open.
+    pub(crate) fn between(&self, first: u64, end: u64) -> Option<u64> {
+        let (first, end) = (self.base(first).ok()?, self.base(end).ok()?);
+        Some(u64::from(end.wrapping_sub(first)))
+    }
+
     /// The first of the `n_buckets` ticks that end with `at`.
     #[inline]
     pub(crate) fn first_of(&self, at: u64) -> u64 {
@@ -389,7 +401,8 @@ impl Ring {
         self.slots.len() as u64
     }
 
-    fn tick(&self, now: Timestamp) -> u64 {
+    /// The tick of `now`, whatever is open.
+    pub(crate) fn tick(&self, now: Timestamp) -> u64 {
         now.as_nanos() / self.bucket_ns + self.lap()
     }
 

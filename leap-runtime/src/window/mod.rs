@@ -10,11 +10,13 @@
 //! | `Snapshots`, `Histogram` | many totals when each bucket opened | statistics, breakers |
 
 mod histogram;
+mod hot_leap_array;
 mod leap_array;
 mod pass_log;
 mod statistics;
 
 pub(crate) use histogram::Histogram;
+pub use hot_leap_array::HotLeapArray;
 pub(crate) use leap_array::Ring;
 pub use leap_array::{Bucket, LeapArray};
 pub(crate) use pass_log::PassLog;

@@ -34,7 +34,7 @@ pub(crate) fn per_resource() -> Vec<Memory> {
     let strict = rule(1e9, Precision::Strict);
     let of = |state, budget, bytes| Memory { state, bytes, budget };
     vec![
-        of("idle: no rule, not called yet", Some(IDLE), bytes(&[strict], true, 0)),
+        of("idle: no rule, not called yet", Some(IDLE), bytes(std::slice::from_ref(&strict), true, 0)),
         of("called, no rule", Some(ACTIVE), bytes(&[], false, 100)),
         of("called, one QPS rule, exact, limit 100", Some(ACTIVE), bytes(&[exact_100], false, 50)),
         of("called, one QPS rule, strict, 100 buckets", Some(ACTIVE), bytes(&[strict], false, 100)),
@@ -51,7 +51,7 @@ fn bytes(rules: &[FlowRule], unload: bool, calls: usize) -> usize {
     let names: Vec<String> = (0..N_RESOURCES).map(|i| format!("orders.of.customer.{i}")).collect();
     let registry = Registry::new();
     let before = alloc::live_bytes();
-    let each = names.iter().flat_map(|name| rules.iter().map(move |rule| (name, *rule)));
+    let each = names.iter().flat_map(|name| rules.iter().map(move |rule| (name, rule.clone())));
     registry
         .load(each.fold(RuleSet::new(), |set, (name, rule)| set.flow(name, rule)))
         .expect("the names are short");

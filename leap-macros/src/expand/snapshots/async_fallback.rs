@@ -13,34 +13,33 @@ async fn stock(sku: &str) -> u32 {
         );
         (&__SITE, 1)
     };
-    let __entry = __site.enter(__permits);
-    match __entry {
-        ::leap_runtime::__private::Ok(__entry) => {
-            ::leap_runtime::__private::run_async(
-                    __entry,
-                    async move {
-                        if false {
-                            return ::leap_runtime::__private::never::<u32>();
-                        }
-                        let sku = sku;
-                        {
-                            look_up(sku).await
-                        }
-                    },
-                    |__value| {
-                        use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
-                    },
-                )
-                .await
-        }
-        ::leap_runtime::__private::Err(__blocked) => {
-            let __argument0 = sku;
-            use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
-            let __answer = last_known::<u8>(__argument0, __blocked);
-            let __way = (&::leap_runtime::__private::Answer::<_, u32>::new(&__answer))
-                .leap_way();
-            return __way.settle(__answer).await;
-        }
-    }
+    let __begun = __site.begin(__permits);
+    ::leap_runtime::__private::run_async(
+            __begun,
+            async move {
+                if false {
+                    return ::leap_runtime::__private::never::<u32>();
+                }
+                if ::leap_runtime::__private::is_turned_away() {
+                    let __blocked = ::leap_runtime::__private::turned_away();
+                    let __argument0 = sku;
+                    use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
+                    let (__answer, __kind) = ::leap_runtime::__private::Answer::<
+                        _,
+                        u32,
+                    >::of(last_known::<u8>(__argument0, __blocked));
+                    let __way = (&__kind).leap_way();
+                    return __way.settle(__answer).await;
+                }
+                let sku = sku;
+                {
+                    look_up(sku).await
+                }
+            },
+            |__value| {
+                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+            },
+        )
+        .await
 }

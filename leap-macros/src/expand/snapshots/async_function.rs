@@ -3,6 +3,7 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
         static __RULES: [::leap_runtime::__private::Rule; 1] = [
             ::leap_runtime::__private::isolation(
                 32,
+                ::leap_runtime::__private::None,
                 ::leap_runtime::__private::Mode::Enforce,
             ),
         ];
@@ -18,31 +19,29 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
         );
         (&__SITE, 1)
     };
-    let __entry = __site.enter(__permits);
-    match __entry {
-        ::leap_runtime::__private::Ok(__entry) => {
-            ::leap_runtime::__private::run_async(
-                    __entry,
-                    async move {
-                        if false {
-                            return ::leap_runtime::__private::never::<
-                                Result<Id, AppError>,
-                            >();
-                        }
-                        let order = order;
-                        {
-                            store(order).await
-                        }
-                    },
-                    |__value| {
-                        use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
-                    },
-                )
-                .await
-        }
-        ::leap_runtime::__private::Err(__blocked) => {
-            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
-        }
-    }
+    let __begun = __site.begin(__permits);
+    ::leap_runtime::__private::run_async(
+            __begun,
+            async move {
+                if false {
+                    return ::leap_runtime::__private::never::<Result<Id, AppError>>();
+                }
+                if ::leap_runtime::__private::is_turned_away() {
+                    let __blocked = ::leap_runtime::__private::turned_away();
+                    let __argument0 = order;
+                    return ::leap_runtime::__private::FromBlocked::from_blocked(
+                        __blocked,
+                    );
+                }
+                let order = order;
+                {
+                    store(order).await
+                }
+            },
+            |__value| {
+                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+            },
+        )
+        .await
 }

@@ -1,13 +1,19 @@
 fn function() -> Result<(), Blocked> {
     let (__site, __permits) = {
         static __RULES: [crate::facade::flow::__private::Rule; 1] = [
-            crate::facade::flow::__private::flow(
-                1f64,
-                1_000,
-                crate::facade::flow::__private::None,
-                crate::facade::flow::__private::None,
-                crate::facade::flow::__private::Mode::Enforce,
-            ),
+            crate::facade::flow::__private::flow(crate::facade::flow::__private::FlowWords {
+                limit: 1f64,
+                per_ms: 1_000,
+                precision: crate::facade::flow::__private::None,
+                buckets: crate::facade::flow::__private::None,
+                behavior: crate::facade::flow::__private::None,
+                warm_up_ms: crate::facade::flow::__private::None,
+                cold_factor: crate::facade::flow::__private::None,
+                max_wait_ms: crate::facade::flow::__private::None,
+                burst: crate::facade::flow::__private::None,
+                associated: crate::facade::flow::__private::None,
+                mode: crate::facade::flow::__private::Mode::Enforce,
+            }),
         ];
         fn __here() -> &'static str {
             crate::facade::flow::__private::path_of(

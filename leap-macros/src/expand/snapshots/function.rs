@@ -4,21 +4,30 @@
 pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 2] = [
-            ::leap_runtime::__private::flow(
-                100f64,
-                1_000,
-                ::leap_runtime::__private::None,
-                ::leap_runtime::__private::None,
-                ::leap_runtime::__private::Mode::Enforce,
-            ),
+            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
+                limit: 100f64,
+                per_ms: 1_000,
+                precision: ::leap_runtime::__private::None,
+                buckets: ::leap_runtime::__private::None,
+                behavior: ::leap_runtime::__private::None,
+                warm_up_ms: ::leap_runtime::__private::None,
+                cold_factor: ::leap_runtime::__private::None,
+                max_wait_ms: ::leap_runtime::__private::None,
+                burst: ::leap_runtime::__private::None,
+                associated: ::leap_runtime::__private::None,
+                mode: ::leap_runtime::__private::Mode::Enforce,
+            }),
             ::leap_runtime::__private::slow_ratio(
                 200,
                 1.0,
                 ::leap_runtime::__private::BreakerWords {
                     min_calls: ::leap_runtime::__private::None,
                     window_ms: ::leap_runtime::__private::None,
+                    window_calls: ::leap_runtime::__private::None,
                     open_ms: ::leap_runtime::__private::None,
+                    open_max_ms: ::leap_runtime::__private::None,
                     probes: ::leap_runtime::__private::None,
+                    recovery: ::leap_runtime::__private::None,
                     mode: ::leap_runtime::__private::Mode::Enforce,
                 },
             ),

@@ -13,20 +13,19 @@ async fn serve() -> ! {
         );
         (&__SITE, 1)
     };
-    let __entry = __site.enter(__permits);
-    match __entry {
-        ::leap_runtime::__private::Ok(__entry) => {
-            ::leap_runtime::__private::run_async(
-                    __entry,
-                    async move {
-                        {
-                            loop {}
-                        }
-                    },
-                    |_| ::leap_runtime::__private::Outcome::Success,
-                )
-                .await
-        }
-        ::leap_runtime::__private::Err(__blocked) => exit(__blocked),
-    }
+    let __begun = __site.begin(__permits);
+    ::leap_runtime::__private::run_async(
+            __begun,
+            async move {
+                if ::leap_runtime::__private::is_turned_away() {
+                    let __blocked = ::leap_runtime::__private::turned_away();
+                    exit(__blocked)
+                }
+                {
+                    loop {}
+                }
+            },
+            |_| ::leap_runtime::__private::Outcome::Success,
+        )
+        .await
 }

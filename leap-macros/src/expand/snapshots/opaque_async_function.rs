@@ -13,30 +13,29 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
         );
         (&__SITE, 1)
     };
-    let __entry = __site.enter(__permits);
-    match __entry {
-        ::leap_runtime::__private::Ok(__entry) => {
-            ::leap_runtime::__private::run_async(
-                    __entry,
-                    async move {
-                        if false {
-                            return ::leap_runtime::__private::never::<
-                                Result<Box<dyn Iterator<Item = _>>, AppError>,
-                            >();
-                        }
-                        {
-                            all().await
-                        }
-                    },
-                    |__value| {
-                        use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
-                    },
-                )
-                .await
-        }
-        ::leap_runtime::__private::Err(__blocked) => {
-            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
-        }
-    }
+    let __begun = __site.begin(__permits);
+    ::leap_runtime::__private::run_async(
+            __begun,
+            async move {
+                if false {
+                    return ::leap_runtime::__private::never::<
+                        Result<Box<dyn Iterator<Item = _>>, AppError>,
+                    >();
+                }
+                if ::leap_runtime::__private::is_turned_away() {
+                    let __blocked = ::leap_runtime::__private::turned_away();
+                    return ::leap_runtime::__private::FromBlocked::from_blocked(
+                        __blocked,
+                    );
+                }
+                {
+                    all().await
+                }
+            },
+            |__value| {
+                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+            },
+        )
+        .await
 }

@@ -1,33 +1,52 @@
 fn all() -> Result<(), Blocked> {
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 7] = [
-            ::leap_runtime::__private::flow(
-                (LIMIT) as f64,
-                1_000,
-                ::leap_runtime::__private::Some(
+        static __RULES: [::leap_runtime::__private::Rule; 8] = [
+            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
+                limit: (LIMIT) as f64,
+                per_ms: 1_000,
+                precision: ::leap_runtime::__private::Some(
                     ::leap_runtime::__private::Precision::Strict,
                 ),
-                ::leap_runtime::__private::Some(10),
-                ::leap_runtime::__private::Mode::Off,
-            ),
-            ::leap_runtime::__private::flow(
-                1000f64,
-                HOUR,
-                ::leap_runtime::__private::None,
-                ::leap_runtime::__private::None,
-                ::leap_runtime::__private::Mode::Off,
-            ),
-            ::leap_runtime::__private::flow(
-                5.5f64,
-                500,
-                ::leap_runtime::__private::Some(
+                buckets: ::leap_runtime::__private::Some(10),
+                behavior: ::leap_runtime::__private::None,
+                warm_up_ms: ::leap_runtime::__private::None,
+                cold_factor: ::leap_runtime::__private::None,
+                max_wait_ms: ::leap_runtime::__private::None,
+                burst: ::leap_runtime::__private::None,
+                associated: ::leap_runtime::__private::None,
+                mode: ::leap_runtime::__private::Mode::Off,
+            }),
+            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
+                limit: 1000f64,
+                per_ms: HOUR,
+                precision: ::leap_runtime::__private::None,
+                buckets: ::leap_runtime::__private::None,
+                behavior: ::leap_runtime::__private::None,
+                warm_up_ms: ::leap_runtime::__private::None,
+                cold_factor: ::leap_runtime::__private::None,
+                max_wait_ms: ::leap_runtime::__private::None,
+                burst: ::leap_runtime::__private::None,
+                associated: ::leap_runtime::__private::None,
+                mode: ::leap_runtime::__private::Mode::Off,
+            }),
+            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
+                limit: 5.5f64,
+                per_ms: 500,
+                precision: ::leap_runtime::__private::Some(
                     ::leap_runtime::__private::Precision::Sentinel,
                 ),
-                ::leap_runtime::__private::Some(2),
-                ::leap_runtime::__private::Mode::Off,
-            ),
+                buckets: ::leap_runtime::__private::Some(2),
+                behavior: ::leap_runtime::__private::None,
+                warm_up_ms: ::leap_runtime::__private::None,
+                cold_factor: ::leap_runtime::__private::None,
+                max_wait_ms: ::leap_runtime::__private::None,
+                burst: ::leap_runtime::__private::None,
+                associated: ::leap_runtime::__private::None,
+                mode: ::leap_runtime::__private::Mode::Off,
+            }),
             ::leap_runtime::__private::isolation(
                 32,
+                ::leap_runtime::__private::Some(100),
                 ::leap_runtime::__private::Mode::Off,
             ),
             ::leap_runtime::__private::slow_ratio(
@@ -36,8 +55,11 @@ fn all() -> Result<(), Blocked> {
                 ::leap_runtime::__private::BreakerWords {
                     min_calls: ::leap_runtime::__private::Some(20),
                     window_ms: ::leap_runtime::__private::Some(10000),
+                    window_calls: ::leap_runtime::__private::None,
                     open_ms: ::leap_runtime::__private::Some(2000),
+                    open_max_ms: ::leap_runtime::__private::None,
                     probes: ::leap_runtime::__private::Some(3),
+                    recovery: ::leap_runtime::__private::None,
                     mode: ::leap_runtime::__private::Mode::Off,
                 },
             ),
@@ -46,8 +68,11 @@ fn all() -> Result<(), Blocked> {
                 ::leap_runtime::__private::BreakerWords {
                     min_calls: ::leap_runtime::__private::Some(20),
                     window_ms: ::leap_runtime::__private::Some(10000),
+                    window_calls: ::leap_runtime::__private::None,
                     open_ms: ::leap_runtime::__private::Some(2000),
+                    open_max_ms: ::leap_runtime::__private::None,
                     probes: ::leap_runtime::__private::Some(3),
+                    recovery: ::leap_runtime::__private::None,
                     mode: ::leap_runtime::__private::Mode::Off,
                 },
             ),
@@ -56,10 +81,18 @@ fn all() -> Result<(), Blocked> {
                 ::leap_runtime::__private::BreakerWords {
                     min_calls: ::leap_runtime::__private::Some(20),
                     window_ms: ::leap_runtime::__private::Some(10000),
+                    window_calls: ::leap_runtime::__private::None,
                     open_ms: ::leap_runtime::__private::Some(2000),
+                    open_max_ms: ::leap_runtime::__private::None,
                     probes: ::leap_runtime::__private::Some(3),
+                    recovery: ::leap_runtime::__private::None,
                     mode: ::leap_runtime::__private::Mode::Off,
                 },
+            ),
+            ::leap_runtime::__private::authority(
+                const { &["web", ::leap_runtime::__private::name(BATCH)] },
+                &[],
+                ::leap_runtime::__private::Mode::Off,
             ),
         ];
         fn __here() -> &'static str {

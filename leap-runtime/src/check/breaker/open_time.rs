@@ -17,8 +17,8 @@ pub(super) fn open_time(rule: &BreakerRule, doublings: u32, draw: impl FnOnce() 
     let time = nanos(rule.open_time()).saturating_mul(1 << doublings).min(longest);
     let (least, most) = (time - time / 10, longest.min(time + time / 10));
     let spread = u128::from(most - least + 1);
-    #[expect(clippy::cast_possible_truncation, reason = "under the spread, which is a u64's")]
-    let drawn = (u128::from(draw()) * spread >> 64) as u64;
+    // Under the spread, which is a u64's.
+    let drawn = ((u128::from(draw()) * spread) >> 64) as u64;
     Duration::from_nanos(least + drawn)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn seed(id: &RuleId, made: Timestamp) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The draw that goes with one transition (SplitMix64, after Steele, Lea and Flood).
+/// The draw that goes with one transition (`SplitMix64`, after Steele, Lea and Flood).
 pub(super) fn draw(seed: u64, sequence: u64) -> u64 {
     let z = seed.wrapping_add(sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -329,14 +329,13 @@ mod tests {
     #[test]
     fn of_calls_under_a_ramp_as_many_pass_as_their_shares_add_up_to() {
         for share in 1..=WHOLE {
-            let (mut state, mut passed) = (state(Phase::Ramping, 0, 0, 9), 0);
+            let (mut ramping, mut passed) = (state(Phase::Ramping, 0, 0, 9), 0);
             for n in 1..=1_000_u32 {
-                let passes = match state.on_call(&Moment { share, ..call(0, 1) }) {
-                    OnCall::Take(next) => (state = next, true).1,
-                    OnCall::Yield(next) => (state = next, false).1,
+                match ramping.on_call(&Moment { share, ..call(0, 1) }) {
+                    OnCall::Take(next) => (ramping, passed) = (next, passed + 1),
+                    OnCall::Yield(next) => ramping = next,
                     other => panic!("{other:?}"),
-                };
-                passed += u32::from(passes);
+                }
                 assert_eq!(passed, n * u32::from(share) / 100, "of {n} at {share} %");
             }
         }

@@ -1,4 +1,5 @@
 //! Random traffic and random hands, decided by the breaker and by its docs in plain words, which must agree.
+#![expect(clippy::unwrap_used, reason = "a test may fail by it")]
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, any, prop_assert_eq, prop_oneof, proptest};
@@ -160,9 +161,9 @@ impl Model {
             }
             Phase::Ramping => {
                 self.ramp.push(bad);
-                let (is_over, n_bad) = (self.share(now) == 100, self.ramp.iter().filter(|bad| **bad).count());
-                let is_enough = is_over || self.ramp.len() >= self.rule.min_calls() as usize;
-                if is_enough && self.is_too_bad(n_bad, self.ramp.len()) {
+                let n_bad = self.ramp.iter().map(|bad| u32::from(*bad)).sum();
+                let (is_over, n) = (self.share(now) == 100, u32::try_from(self.ramp.len()).unwrap());
+                if (is_over || n >= self.rule.min_calls()) && self.is_too_bad(n_bad, n) {
                     self.open(now);
                 } else if is_over {
                     self.close_well();
@@ -185,7 +186,7 @@ impl Model {
     }
 
     /// The verdicts in the window, bad and all.
-    fn sample(&self, now: u64) -> (usize, usize) {
+    fn sample(&self, now: u64) -> (u32, u32) {
         if self.phase == Phase::Disabled {
             return (0, 0);
         }
@@ -197,21 +198,22 @@ impl Model {
             }
             BreakerWindow::Calls(n) => self.results.iter().rev().take(n as usize).collect(),
         };
-        (inside.iter().filter(|(_, bad)| *bad).count(), inside.len())
+        let n_bad = inside.iter().filter(|(_, bad)| *bad).count();
+        (u32::try_from(n_bad).unwrap(), u32::try_from(inside.len()).unwrap())
     }
 
     fn trips(&self, now: u64) -> bool {
         let (bad, calls) = self.sample(now);
-        calls >= self.rule.min_calls() as usize && self.is_too_bad(bad, calls)
+        calls >= self.rule.min_calls() && self.is_too_bad(bad, calls)
     }
 
-    fn is_too_bad(&self, bad: usize, calls: usize) -> bool {
+    fn is_too_bad(&self, bad: u32, calls: u32) -> bool {
         match self.rule.strategy() {
             Strategy::ErrorRatio { ratio } => {
-                let share = bad as f64 / calls as f64;
+                let share = f64::from(bad) / f64::from(calls);
                 share > ratio || ratio >= 1.0 && share >= 1.0
             }
-            Strategy::ErrorCount { count } => bad > count as usize,
+            Strategy::ErrorCount { count } => bad > count,
             Strategy::SlowRatio { .. } => unreachable!("not asked for"),
         }
     }
@@ -267,12 +269,11 @@ fn acts() -> impl proptest::strategy::Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn a_breaker_does_what_its_docs_say_by_traffic_and_by_hand(rule in rule(), acts in acts()) {
-        let kind = RuleId::new(None, RuleKind::ErrorRatio, 0);
-        let (breaker, mut model) = (Breaker::new(kind, rule, None, at(0)), Model::new(rule));
+        let (breaker, mut model) = (Breaker::new(id(), rule, None, at(0)), Model::new(rule));
         let (mut now, mut running, mut told) = (0, vec![], vec![]);
         for act in acts {
             match act {
@@ -313,7 +314,7 @@ proptest! {
             let figures = breaker.figures(at(now));
             prop_assert_eq!(figures.state, model.phase.shown());
             let (bad, calls) = model.sample(now);
-            prop_assert_eq!((figures.sample.bad as usize, figures.sample.calls as usize), (bad, calls));
+            prop_assert_eq!((figures.sample.bad, figures.sample.calls), (bad, calls));
             let share = (model.phase == Phase::Ramping).then(|| model.share(now));
             prop_assert_eq!(figures.share.map(u64::from), share);
         }

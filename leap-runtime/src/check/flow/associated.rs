@@ -90,11 +90,6 @@ impl Watches {
         Self(rules.into_iter().filter_map(watch).collect())
     }
 
-    /// The names of the resources that are watched.
-    pub(crate) fn related(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(related, _)| &**related)
-    }
-
     fn find(&self, related: &str, rule: &FlowRule) -> Option<Arc<Watch>> {
         let found = self.0.iter().find(|(name, watch)| **name == *related && watch.serves(rule));
         found.map(|(_, watch)| Arc::clone(watch))
@@ -172,7 +167,7 @@ mod tests {
     fn watching(limit: f64, precision: Precision, n_buckets: u32) -> FlowRule {
         let rule = FlowRule::new(limit, Behavior::Reject).unwrap();
         let rule = rule.with_precision(precision).unwrap().with_buckets(n_buckets).unwrap();
-        rule.related_by(Relation::Associated("related".into()))
+        rule.associated("related").unwrap()
     }
 
     /// The resource that is watched, as far as it matters.

@@ -1,15 +1,200 @@
-//! Flow rules at work.
+//! Flow rules at work over one total: throttles space the calls out, windows count them.
 
-#[allow(
-    dead_code,
-    clippy::clone_on_copy,
-    reason = "used once relations are wired; rules are going to hold names"
-)]
 pub(crate) mod associated;
-#[allow(
-    dead_code,
-    clippy::clone_on_copy,
-    reason = "used once relations are wired; rules are going to hold names"
-)]
 pub(crate) mod scoped;
+pub(crate) mod throttle;
+pub(crate) mod warm_up;
 pub(crate) mod windows;
+
+use std::sync::Arc;
+
+use self::throttle::{FINEST, LASTING, Throttle, Turn};
+use self::windows::Windows;
+use crate::blocked::Refusal;
+use crate::clock::Timestamp;
+use crate::rule::{FlowRule, RuleId, RuleKind};
+use crate::sync::AtomicU64;
+use crate::window::LeapArray;
+
+/// The flow rules that decide by one total, and on it.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    windows: Windows,
+    throttles: Box<[Throttle]>,
+}
+
+/// The turns that a call has taken, in the order of the throttles. Up to two of them need no allocation.
+#[derive(Debug, Default)]
+#[must_use = "turns that are not used are to be given back"]
+pub(crate) struct Turns {
+    first: Option<Turn>,
+    second: Option<Turn>,
+    more: Vec<Turn>,
+}
+
+impl Turns {
+    fn push(&mut self, turn: Turn) {
+        match (self.first, self.second) {
+            (None, _) => self.first = Some(turn),
+            (_, None) => self.second = Some(turn),
+            _ => self.more.push(turn),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Turn> + '_ {
+        self.first.into_iter().chain(self.second).chain(self.more.iter().copied())
+    }
+}
+
+impl Flow {
+    /// The flow of `rules`, going on from `previous`. Whose calls the rules are about plays no part here.
+    pub(crate) fn new(
+        rules: &[(RuleId, FlowRule)],
+        previous: &Self,
+        total: &AtomicU64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        Self::with_lines(rules, previous, total, reading, FINEST)
+    }
+
+    /// The flow of one rule that is never built anew.
+    pub(crate) fn alone(rule: FlowRule, total: &AtomicU64, reading: &impl Fn() -> Timestamp) -> Self {
+        let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule)];
+        Self::with_lines(&rules, &Self::default(), total, reading, LASTING)
+    }
+
+    fn with_lines(
+        rules: &[(RuleId, FlowRule)],
+        previous: &Self,
+        total: &AtomicU64,
+        reading: &impl Fn() -> Timestamp,
+        finest: u32,
+    ) -> Self {
+        let windows = Windows::new(rules, &previous.windows, total, reading);
+        let now = reading();
+        let throttles = rules.iter().filter(|(_, rule)| rule.is_paced()).map(|(id, rule)| {
+            let standing = previous.throttles.iter().find(|throttle| throttle.id() == id);
+            Throttle::new(*id, rule, standing, total, now, finest)
+        });
+        Self { windows, throttles: throttles.collect() }
+    }
+
+    /// The same flow, with what passes told to the rules of other resources that watch it.
+    pub(crate) fn watched_by(self, watched: Box<[Arc<LeapArray>]>) -> Self {
+        Self { windows: self.windows.watched_by(watched), ..self }
+    }
+
+    /// The first rule by which calls may have to wait.
+    pub(crate) fn paced_by(&self) -> Option<&RuleId> {
+        self.throttles.first().map(Throttle::id)
+    }
+
+    pub(crate) fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    /// Whether calls may have to wait for their turn.
+    #[inline]
+    pub(crate) fn is_paced(&self) -> bool {
+        !self.throttles.is_empty()
+    }
+
+    /// Whether it is to be built anew, because something in it will not be able to tell the time for long.
+    pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
+        self.windows.is_worn_out(now) || self.throttles.iter().any(|throttle| throttle.is_worn_out(now))
+    }
+
+    /// What a call of `n` permits would be told; takes nothing.
+    pub(crate) fn peek(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'_>> {
+        self.start(total, now, n)?;
+        self.windows.peek(total, now, n, reading)
+    }
+
+    /// Takes a turn of every throttle, so that the call starts when all let it; says when, if that is not now. `turns`
+    /// then holds what was taken, and is left as it was if one says no.
+    ///
+    /// No wait exceeds the longest of any of the rules. `total` is what the flow is asked about, for a pace that warms up.
+    pub(crate) fn take_turns(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        turns: &mut Turns,
+    ) -> Result<Option<Timestamp>, Refusal<'_>> {
+        'again: loop {
+            let mut start = now;
+            if self.throttles.len() > 1 {
+                // The call takes its turn everywhere at the moment at which it starts, or it would be too close to the
+                // one before where it could have started earlier.
+                start = self.start(total, now, n).inspect_err(|_| self.note_demand(total, now))?;
+            }
+            let mut taken = Turns::default();
+            for (i, throttle) in self.throttles.iter().enumerate() {
+                match throttle.take(start, now, n, throttle.rate(total, now)) {
+                    Ok((turn, at)) => {
+                        taken.push(turn);
+                        if i > 0 && at > start {
+                            // Somebody was faster, and those before have to move too.
+                            self.give_back(&taken);
+                            continue 'again;
+                        }
+                        start = at;
+                    }
+                    Err(refusal) => {
+                        self.give_back(&taken);
+                        self.note_demand(total, now);
+                        return Err(refusal);
+                    }
+                }
+            }
+            *turns = taken;
+            if start <= now {
+                return Ok(None);
+            }
+            self.note_demand(total, now);
+            return Ok(Some(start));
+        }
+    }
+
+    /// Gives turns of this flow back that were not used, as far as nobody has queued behind them.
+    pub(crate) fn give_back(&self, turns: &Turns) {
+        for (throttle, turn) in self.throttles.iter().zip(turns.iter()) {
+            throttle.give_back(turn);
+        }
+    }
+
+    /// Adds up to `n` permits without asking, as [`Windows::charge`] does.
+    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: impl Fn() -> Timestamp) -> u64 {
+        if self.is_paced() {
+            let now = clock();
+            self.throttles.iter().for_each(|throttle| throttle.open(total, now));
+        }
+        self.windows.charge(total, n, clock)
+    }
+
+    /// When a call could start by all throttles, if none refuses it.
+    fn start(&self, total: &AtomicU64, now: Timestamp, n: u64) -> Result<Timestamp, Refusal<'_>> {
+        let mut start = now;
+        for throttle in &self.throttles {
+            start = throttle.peek(start, now, n, throttle.rate(total, now))?;
+        }
+        Ok(start)
+    }
+
+    #[cold]
+    fn note_demand(&self, total: &AtomicU64, now: Timestamp) {
+        self.throttles.iter().for_each(|throttle| throttle.note_demand(total, now));
+    }
+}
+
+#[cfg(all(test, leap_loom))]
+mod models;
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests;

@@ -1,7 +1,7 @@
 //! Flow rules for some calls of a resource: those of one entrance, of one origin, of other origins, of each origin.
 //!
 //! Such a rule decides on words of its own, never on the resource's `passed`: a gate holds one word, `admitted`, and the
-//! windows over it. A rule that counts origins on their own has a gate for each. A call is first asked at all gates that
+//! flow over it: windows, or a line for those who are paced. A rule that counts origins on their own has a gate for each. A call is first asked at all gates that
 //! it has to go through, then commits at each in the order of the rules. Nothing is given back: what a lost race, or a
 //! later check, wastes is in a rule's word and in no statistic.
 //!
@@ -18,7 +18,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use super::windows::Windows;
+use super::{Flow, Turns};
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Relation, RuleId};
@@ -57,11 +57,11 @@ enum Gates {
     PerOrigin(Arc<Table>),
 }
 
-/// A word that a rule decides on, and the windows over it.
+/// A word that a rule decides on, and the flow over it.
 #[derive(Debug)]
 struct Gate {
     word: Arc<Word>,
-    windows: Windows,
+    flow: Flow,
     /// Which rule of its table it was made by.
     generation: u64,
     /// Until when the overflow is to be asked too.
@@ -73,18 +73,18 @@ struct Gate {
 #[repr(align(64))]
 struct Word {
     admitted: AtomicU64,
-    /// The latest reading of whoever was admitted, in ns.
+    /// The latest reading of whoever was admitted, or the latest start if that is later, in ns.
     last: AtomicU64,
 }
 
 impl Gate {
     fn new(id: RuleId, rule: &FlowRule, generation: u64, now: Timestamp) -> Self {
         let word = Word { admitted: AtomicU64::new(0), last: AtomicU64::new(now.as_nanos()) };
-        let windows = Windows::new(&[(id, rule.clone())], &Windows::default(), &word.admitted, &|| now);
-        Self { word: Arc::new(word), windows, generation, beside_until: Timestamp::ZERO }
+        let flow = Flow::new(&[(id, rule.clone())], &Flow::default(), &word.admitted, &|| now);
+        Self { word: Arc::new(word), flow, generation, beside_until: Timestamp::ZERO }
     }
 
-    /// The same word with windows for another rule. [`catch_up`](Self::catch_up) is to be called once it stands.
+    /// The same word with the flow of another rule. [`catch_up`](Self::catch_up) is to be called once it stands.
     fn renewed(
         &self,
         id: RuleId,
@@ -93,23 +93,35 @@ impl Gate {
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
         let word = Arc::clone(&self.word);
-        let windows = Windows::new(&[(id, rule.clone())], &self.windows, &word.admitted, reading);
-        Self { word, windows, generation, beside_until: self.beside_until }
+        let flow = Flow::new(&[(id, rule.clone())], &self.flow, &word.admitted, reading);
+        Self { word, flow, generation, beside_until: self.beside_until }
     }
 
     fn catch_up(&self, reading: &impl Fn() -> Timestamp) {
-        self.windows.catch_up(&self.word.admitted, reading);
+        self.flow.windows().catch_up(&self.word.admitted, reading);
     }
 
     fn peek(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
-        self.windows.peek(&self.word.admitted, now, n, reading)
+        self.flow.peek(&self.word.admitted, now, n, reading)
     }
 
-    fn commit(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
-        self.windows.admit(&self.word.admitted, now, n, reading)?;
+    /// Takes `n` permits, and what turns that takes: then it says when the call may start, if that is later.
+    fn commit(
+        &self,
+        n: u64,
+        now: Timestamp,
+        turns: &mut Turns,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Option<Timestamp>, Refusal<'_>> {
+        let admitted = &self.word.admitted;
+        let start = if self.flow.is_paced() { self.flow.take_turns(admitted, now, n, turns)? } else { None };
+        if let Err(refusal) = self.flow.windows().admit(admitted, now, n, reading) {
+            self.flow.give_back(&std::mem::take(turns));
+            return Err(refusal);
+        }
         // Relaxed: read only by who holds the last `Arc`, and so has acquired it.
-        self.word.last.fetch_max(now.as_nanos(), Ordering::Relaxed);
-        Ok(())
+        self.word.last.fetch_max(start.unwrap_or(now).as_nanos(), Ordering::Relaxed);
+        Ok(start)
     }
 
     /// Whether nothing was admitted for so long, and nobody is deciding here, nor by windows that stood before.
@@ -169,15 +181,15 @@ impl Scoped {
     /// themselves.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
         let is_worn_out = |rule: &ScopedRule| match &rule.gates {
-            Gates::One(gate) => gate.windows.is_worn_out(now),
+            Gates::One(gate) => gate.flow.is_worn_out(now),
             Gates::PerOrigin(_) => false,
         };
         self.rules.iter().any(is_worn_out)
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+    /// The first rule by which calls may have to wait.
+    pub(crate) fn paced_by(&self) -> Option<&RuleId> {
+        self.rules.iter().find(|rule| rule.rule.is_paced()).map(|rule| &rule.id)
     }
 
     /// The rules that a call has to do with.
@@ -248,7 +260,9 @@ impl Scoped {
                         verdict.hear(rule, &beside.peek(n, now, reading));
                     }
                 }
-                None if n > rule.permits => verdict.refuse(rule, false, None),
+                None if n > rule.permits && !rule.rule.is_paced() => {
+                    verdict.refuse(rule, Said::TooMany, None);
+                }
                 None => {}
             }
         }
@@ -281,10 +295,6 @@ impl<'a> Selected<'a> {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Chosen<'a>> {
-        self.first.iter().chain(&self.second).chain(&self.more)
-    }
-
     /// Would `n` permits get through all gates? The first rule that refuses is named, with the latest moment of all.
     pub(crate) fn peek(
         &self,
@@ -293,34 +303,66 @@ impl<'a> Selected<'a> {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'a>> {
         let mut verdict = Verdict::new(now);
-        for Chosen { rule, gate } in self.iter() {
+        for Chosen { rule, gate } in self.first.iter().chain(&self.second).chain(&self.more) {
             verdict.hear(rule, &gate.peek(n, now, reading));
         }
         verdict.result()
     }
 
-    /// Takes `n` permits at every gate. Where another call was faster it is refused, and what it took before stays taken.
+    /// Takes `n` permits at every gate, and says when the call may start, if that is later. Turns that were taken are put into
+    /// `paced`. Where another call was faster it is refused, and what it took before stays taken, but for turns.
     pub(crate) fn commit(
-        &self,
+        self,
         n: u64,
         now: Timestamp,
+        paced: &mut Vec<Paced>,
         reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'a>> {
-        for Chosen { rule, gate } in self.iter() {
-            if let Err(refusal) = gate.commit(n, now, reading) {
-                let mut verdict = Verdict::new(now);
-                verdict.hear(rule, &Err(refusal));
-                return verdict.result();
+    ) -> Result<Option<Timestamp>, Refusal<'a>> {
+        let mut start = None;
+        for Chosen { rule, gate } in self.first.into_iter().chain(self.second).chain(self.more) {
+            let mut turns = Turns::default();
+            match gate.commit(n, now, &mut turns, reading) {
+                Ok(at) => start = start.max(at),
+                Err(refusal) => {
+                    let mut verdict = Verdict::new(now);
+                    verdict.hear(rule, &Err(refusal));
+                    return Err(verdict.result().expect_err("heard of a refusal"));
+                }
+            }
+            if gate.flow.is_paced() {
+                paced.push(Paced { gate, turns });
             }
         }
-        Ok(())
+        Ok(start)
+    }
+}
+
+/// Turns taken at a gate, which stays while the call waits for them.
+#[derive(Debug)]
+pub(crate) struct Paced {
+    gate: Arc<Gate>,
+    turns: Turns,
+}
+
+impl Paced {
+    /// The call does not come to them: they go back where nobody has queued behind.
+    pub(crate) fn give_back(self) {
+        self.gate.flow.give_back(&self.turns);
     }
 }
 
 /// What all gates together say.
 struct Verdict<'a> {
-    first: Option<(&'a ScopedRule, bool)>,
+    first: Option<(&'a ScopedRule, Said)>,
     latest: Option<Timestamp>,
+}
+
+/// What a gate said of its rule, without the gate.
+#[derive(Clone, Copy)]
+enum Said {
+    Full,
+    TooMany,
+    TooLate,
 }
 
 impl<'a> Verdict<'a> {
@@ -330,23 +372,28 @@ impl<'a> Verdict<'a> {
 
     fn hear(&mut self, rule: &'a ScopedRule, answer: &Result<(), Refusal<'_>>) {
         if let Err(refusal) = answer {
-            let fits = !matches!(refusal.by, By::Flow { fits: false, .. });
-            self.refuse(rule, fits, refusal.until);
+            let said = match refusal.by {
+                By::Flow { fits: false, .. } | By::Pace { fits: false, .. } => Said::TooMany,
+                By::Pace { fits: true, .. } => Said::TooLate,
+                _ => Said::Full,
+            };
+            self.refuse(rule, said, refusal.until);
         }
     }
 
-    fn refuse(&mut self, rule: &'a ScopedRule, fits: bool, until: Option<Timestamp>) {
-        self.first.get_or_insert((rule, fits));
+    fn refuse(&mut self, rule: &'a ScopedRule, said: Said, until: Option<Timestamp>) {
+        self.first.get_or_insert((rule, said));
         self.latest = self.latest.zip(until).map(|(latest, until)| latest.max(until));
     }
 
     fn result(self) -> Result<(), Refusal<'a>> {
-        match self.first {
-            None => Ok(()),
-            Some((ScopedRule { id, rule, .. }, fits)) => {
-                Err(Refusal { rule: id, by: By::Flow { rule, fits }, until: self.latest })
-            }
-        }
+        let Some((ScopedRule { id, rule, .. }, said)) = self.first else { return Ok(()) };
+        let by = match said {
+            Said::Full => By::Flow { rule, fits: true },
+            Said::TooMany => By::Flow { rule, fits: false },
+            Said::TooLate => By::Pace { rule, fits: true },
+        };
+        Err(Refusal { rule: id, by, until: self.latest })
     }
 }
 
@@ -370,7 +417,7 @@ impl Gates {
     ) -> Self {
         match self {
             // A log that is worn out is replaced also where the rule is the same.
-            Self::One(gate) if before == now && !gate.windows.is_worn_out(reading()) => self.clone(),
+            Self::One(gate) if before == now && !gate.flow.is_worn_out(reading()) => self.clone(),
             Self::One(gate) => Self::One(Arc::new(gate.renewed(id, now, 0, reading))),
             Self::PerOrigin(table) => {
                 table.go_by(now, reading);
@@ -439,7 +486,7 @@ impl Table {
     fn find(&self, origin: &str, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Found {
         let known = self.read().known(origin, now);
         let mut found = known.unwrap_or_else(|| self.write().place(self.id, self.most, origin, now));
-        if found.gate.windows.is_worn_out(now) {
+        if found.gate.flow.is_worn_out(now) {
             found.gate = self.renew(Some(origin), found.gate, reading);
         }
         found

@@ -11,12 +11,16 @@
 //! current if it is newer, and the exchange fails. Times in the log are written after the exchange; whoever meets a
 //! number that is not written yet writes it (see `window/pass_log.rs`).
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
+use super::warm_up::WarmUp;
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Precision, RuleId};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::window::{Answer, LeapArray, PassLog, Ring};
 
 /// The largest count of a window: more would not be told apart from less in 32 bits.
@@ -31,19 +35,34 @@ pub(crate) struct Windows {
     limits: Box<[Limit]>,
     /// Limits in the log that stood until a while ago, above others that stand now. Usually none.
     lowered: Box<[Lowered]>,
+    /// Whether limits are warming up, or were lowered.
+    is_moving: bool,
+    /// The permits in all places of these windows, over reloads.
+    placed: Arc<AtomicU64>,
+    /// Not 0 if there is more to ask than the limits themselves: `placed`, or 1 for ever where limits are moving. So
+    /// the usual call looks at one word.
+    unusual: Arc<AtomicU64>,
     /// Written by whoever moves `passed`, while it stands.
     log: Option<Arc<PassLog>>,
     /// Where rules of other resources count what passes here. Usually none.
     watched: Box<[Arc<LeapArray>]>,
 }
 
+/// What every call asks; the rest is apart, so that the limits of a resource lie close together.
 #[derive(Debug)]
 struct Limit {
-    id: RuleId,
-    rule: FlowRule,
     permits: u64,
     interval_ns: u64,
     memory: Memory,
+    terms: Box<Terms>,
+}
+
+#[derive(Debug)]
+struct Terms {
+    id: RuleId,
+    rule: FlowRule,
+    warm_up: Option<WarmUp>,
+    places: Arc<Places>,
 }
 
 /// A limit in the log that was higher than one that stands now, and stands no longer.
@@ -68,8 +87,8 @@ enum Memory {
 }
 
 impl Windows {
-    /// The windows of `rules`, going on from `previous`: the log and rings of the same shape are kept. Rules that are
-    /// no limit are left out.
+    /// The windows of `rules`, going on from `previous`: the log and rings of the same shape are kept, and places and
+    /// the warmth of the same rules. Rules that are no limit are left out, and those that throttle.
     ///
     /// While calls go on by the previous windows, [`catch_up`](Self::catch_up) is to be called once these are
     /// published.
@@ -83,7 +102,8 @@ impl Windows {
         // Before what is carried is counted: what passes in between then counts twice and not never.
         let passed = total.load(Ordering::Acquire);
         let carried = |id, rule: &FlowRule| previous.carried(id, rule, total, now, reading);
-        let limited = || rules.iter().filter_map(|(id, rule)| Some((*id, *rule, rule.permits()?)));
+        let windowed = || rules.iter().filter(|(_, rule)| !rule.is_paced());
+        let limited = || windowed().filter_map(|(id, rule)| Some((*id, rule, rule.permits()?)));
         let exact = || limited().enumerate().filter(|(_, (_, rule, _))| rule.precision() == Precision::Exact);
         let exact_limits: Vec<_> =
             exact().map(|(i, (_, rule, permits))| (i, rule.interval_ns(), permits)).collect();
@@ -91,7 +111,7 @@ impl Windows {
         let stood = lowered.iter().map(|lowered| lowered.permits);
         let longest = exact_limits.iter().map(|(_, _, permits)| *permits).chain(stood).max();
         let log = longest.map(|longest| {
-            let carried = exact().map(|(_, (id, rule, _))| carried(id, &rule)).max().unwrap_or(0);
+            let carried = exact().map(|(_, (id, rule, _))| carried(id, rule)).max().unwrap_or(0);
             previous.log_of(longest.max(1), carried, passed, now)
         });
         let mut rings = previous.rings();
@@ -100,18 +120,32 @@ impl Windows {
                 let memory = match rule.precision() {
                     Precision::Exact => Memory::Log,
                     precision => Memory::Ring {
-                        ring: ring_of(&mut rings, &rule, passed, now, || carried(id, &rule)),
+                        ring: ring_of(&mut rings, rule, passed, now, || carried(id, rule)),
                         strict: precision == Precision::Strict,
                     },
                 };
-                Limit { id, rule, permits, interval_ns: rule.interval_ns(), memory }
+                let standing = previous.limits.iter().find(|limit| limit.terms.id == id);
+                let standing = standing.map(|limit| &*limit.terms);
+                let earlier = standing.and_then(|terms| terms.warm_up.as_ref());
+                let terms = Terms {
+                    id,
+                    rule: rule.clone(),
+                    warm_up: WarmUp::new(rule, earlier, total, now),
+                    places: match standing {
+                        Some(terms) => Arc::clone(&terms.places),
+                        None => Arc::new(Places::new(Arc::clone(&previous.placed))),
+                    },
+                };
+                Limit { permits, interval_ns: rule.interval_ns(), memory, terms: Box::new(terms) }
             })
-            .collect();
-        Self { limits, lowered, log, watched: Box::default() }
+            .collect::<Box<[Limit]>>();
+        let is_moving = !lowered.is_empty() || limits.iter().any(|limit| limit.terms.warm_up.is_some());
+        let placed = Arc::clone(&previous.placed);
+        let unusual = if is_moving { Arc::new(AtomicU64::new(1)) } else { Arc::clone(&placed) };
+        Self { limits, lowered, is_moving, placed, unusual, watched: Box::default(), log }
     }
 
     /// The same windows, with what passes told to the rules of other resources that watch these.
-    #[allow(dead_code, reason = "used once relations are wired")]
     pub(crate) fn watched_by(self, watched: Box<[Arc<LeapArray>]>) -> Self {
         Self { watched, ..self }
     }
@@ -119,11 +153,10 @@ impl Windows {
     /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
     /// ns, its permits): for an interval from now, those that had gone before as long as they had left.
     fn lowered(&self, exact: &[(usize, u64, u64)], now: Timestamp) -> Box<[Lowered]> {
-        let stood = self
-            .limits
-            .iter()
-            .filter(|limit| matches!(limit.memory, Memory::Log))
-            .map(|limit| (limit.permits, limit.interval_ns, now.saturating_add(limit.rule.interval())));
+        let stood =
+            self.limits.iter().filter(|limit| matches!(limit.memory, Memory::Log)).map(|limit| {
+                (limit.permits, limit.interval_ns, now.saturating_add(limit.terms.rule.interval()))
+            });
         let gone = self.lowered.iter().map(|gone| (gone.permits, gone.interval_ns, gone.until));
         stood
             .chain(gone.filter(|(.., until)| now < *until))
@@ -162,7 +195,7 @@ impl Windows {
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> u64 {
-        let is_same = |limit: &&Limit| limit.id == id && limit.rule.interval() == rule.interval();
+        let is_same = |limit: &&Limit| limit.terms.id == id && limit.terms.rule.interval() == rule.interval();
         let Some(limit) = self.limits.iter().find(is_same) else { return 0 };
         match (&limit.memory, &self.log, rule.precision()) {
             (Memory::Ring { ring, .. }, _, Precision::Exact) => loop {
@@ -191,9 +224,9 @@ impl Windows {
         }
     }
 
-    fn rings(&self) -> Vec<(FlowRule, Arc<Ring>)> {
+    fn rings(&self) -> Vec<(Shape, Arc<Ring>)> {
         let ring = |limit: &Limit| match &limit.memory {
-            Memory::Ring { ring, .. } => Some((limit.rule, Arc::clone(ring))),
+            Memory::Ring { ring, .. } => Some((shape_of(&limit.terms.rule), Arc::clone(ring))),
             Memory::Log => None,
         };
         self.limits.iter().filter_map(ring).collect()
@@ -206,9 +239,12 @@ impl Windows {
         }
     }
 
-    /// Whether these windows have to be built anew because their log is too old to count on.
+    /// Whether these windows have to be built anew because their log, or a warm-up, is too old to
+    /// count on.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
+        let warm_ups = || self.limits.iter().filter_map(|limit| limit.terms.warm_up.as_ref());
         self.log.as_ref().is_some_and(|log| log.is_worn_out(now))
+            || (self.is_moving && warm_ups().any(|warm_up| warm_up.is_worn_out(now)))
     }
 
     /// Lets `n` permits through if every window has room, and returns `passed` as this call left it.
@@ -220,6 +256,39 @@ impl Windows {
         n: u64,
         reading: impl Fn() -> Timestamp,
     ) -> Result<u64, Refusal<'_>> {
+        self.admit_as(None, total, now, n, &reading)
+    }
+
+    /// As [`admit`](Self::admit), for the call that took `place`: ahead of all that have none, behind those that took
+    /// theirs before. The place is given up when it has passed; otherwise it is to be kept until the moment that the
+    /// refusal tells.
+    #[cold]
+    pub(crate) fn admit_placed(
+        &self,
+        place: &mut Place,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<u64, Refusal<'_>> {
+        let admitted = self.admit_as(Some(place), total, now, n, &reading);
+        if admitted.is_ok() {
+            // What it stood for is counted in the window from now on.
+            place.give_back();
+        }
+        admitted
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call without a place is not to ask whether it has one")]
+    fn admit_as(
+        &self,
+        place: Option<&Place>,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<u64, Refusal<'_>> {
         if self.limits.is_empty() {
             // Relaxed: nobody decides on it here.
             let after = total.fetch_add(n, Ordering::Relaxed) + n;
@@ -229,13 +298,18 @@ impl Windows {
         // Acquire: the bases and times that go with this value must be seen with it.
         let mut passed = total.load(Ordering::Acquire);
         loop {
-            match self.ask_all(total, passed, n, now, &reading) {
+            match self.ask_all(place, total, passed, n, now, reading) {
                 Ok(()) => {}
                 Err((_, Answer::Stale)) => {
                     passed = total.load(Ordering::Acquire);
                     continue;
                 }
-                Err((first, answer)) => return self.refuse(first, answer, total, n, now, &reading),
+                Err((first, answer)) => {
+                    if self.is_moving {
+                        self.note_demand(first, total, now);
+                    }
+                    return self.refuse(first, answer, total, n, now, reading);
+                }
             }
             // AcqRel: releases the ticks this call opened before it counts in them; acquires what goes with the
             // value found when it lost.
@@ -267,6 +341,68 @@ impl Windows {
         }
     }
 
+    /// A turn in which somebody is refused is not one with little to do.
+    #[cold]
+    fn note_demand(&self, refused_by: usize, total: &AtomicU64, now: Timestamp) {
+        if let Some(warm_up) = &self.limits[refused_by].terms.warm_up {
+            warm_up.note_demand(total, now);
+        }
+    }
+
+    /// A place for a call of `n` permits that was refused, among those that come next by the rule that refused it; none
+    /// if its turn would come later than in about one interval, or more than the limit were in places.
+    ///
+    /// It keeps calls without a place off the room that it waits for. At [`until`](Place::until) the call is to ask
+    /// [`admit_placed`](Self::admit_placed).
+    #[cold]
+    pub(crate) fn take_place(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Option<Place> {
+        let first = loop {
+            match self.ask_all(None, total, total.load(Ordering::Acquire), n, now, &reading) {
+                // Somebody's place has become free meanwhile.
+                Ok(()) => return Some(Place { until: now, held: None }),
+                Err((_, Answer::Stale)) => {}
+                Err((_, Answer::Never)) => return None,
+                Err((first, _)) => break first,
+            }
+        };
+        let Limit { permits, interval_ns, terms, .. } = &self.limits[first];
+        // When there is room for it behind those that are waiting already. Nobody is asked with the lock held: should
+        // somebody queue meanwhile, its turn comes later than it thinks, and it waits again.
+        let mut until = now;
+        for limit in &self.limits {
+            let standing = limit.standing(None, total, now);
+            for permits in [limit.permits, standing] {
+                let answer = loop {
+                    let passed = total.load(Ordering::Acquire);
+                    match self.ask(limit, permits, total, passed, n, now, &reading) {
+                        Answer::Stale => {}
+                        answer => break answer,
+                    }
+                };
+                match answer {
+                    Answer::Never => return None,
+                    answer => until = until.max(answer.until().unwrap_or(now)),
+                }
+            }
+        }
+        // A ring tells the moment to the bucket, the log to the microsecond.
+        let grain_ns = match &self.limits[first].memory {
+            Memory::Ring { .. } => interval_ns / u64::from(terms.rule.n_buckets()),
+            Memory::Log => 1_000,
+        };
+        if until.since_ns(now) > interval_ns.saturating_add(grain_ns) {
+            return None;
+        }
+        let held = Places::take(&terms.places, n, *permits)?;
+        Some(Place { until, held: Some(held) })
+    }
+
     /// As [`admit`](Self::admit), but takes nothing.
     pub(crate) fn peek(
         &self,
@@ -276,7 +412,7 @@ impl Windows {
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
         loop {
-            match self.ask_all(total, total.load(Ordering::Acquire), n, now, &reading) {
+            match self.ask_all(None, total, total.load(Ordering::Acquire), n, now, &reading) {
                 Ok(()) => return Ok(()),
                 Err((_, Answer::Stale)) => {}
                 Err((first, answer)) => return self.refuse(first, answer, total, n, now, &reading),
@@ -284,7 +420,7 @@ impl Windows {
         }
     }
 
-    /// The place of the first rule that does not say `Fits`, and what it says.
+    /// The position of the first rule that does not say `Fits`, and what it says.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -292,6 +428,7 @@ impl Windows {
     )]
     fn ask_all(
         &self,
+        place: Option<&Place>,
         total: &AtomicU64,
         passed: u64,
         n: u64,
@@ -299,29 +436,51 @@ impl Windows {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(), (usize, Answer)> {
         for (i, limit) in self.limits.iter().enumerate() {
-            match self.ask(limit, total, passed, n, now, reading) {
+            match self.ask(limit, limit.permits, total, passed, n, now, reading) {
                 Answer::Fits => {}
                 other => return Err((i, other)),
             }
         }
-        if self.lowered.is_empty() { Ok(()) } else { self.ask_lowered(total, passed, n, now, reading) }
+        // Relaxed: places decide who comes first, and not how many: for that, this call's compare-exchange stands.
+        if self.unusual.load(Ordering::Relaxed) == 0 {
+            Ok(())
+        } else {
+            self.ask_standing(place, total, passed, n, now, reading)
+        }
     }
 
+    /// Asks for what stands below the limits at the moment, and above them since a while ago.
     #[cold]
-    fn ask_lowered(
+    fn ask_standing(
         &self,
+        place: Option<&Place>,
         total: &AtomicU64,
         passed: u64,
         n: u64,
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(), (usize, Answer)> {
-        let Some(log) = &self.log else { return Ok(()) };
-        for Lowered { permits, interval_ns, until, limit } in &self.lowered {
-            if now < *until {
-                match log.ask(total, passed, n, *permits, *interval_ns, now, reading) {
+        if let Some(log) = &self.log {
+            for Lowered { permits, interval_ns, until, limit } in &self.lowered {
+                if now < *until {
+                    match log.ask(total, passed, n, *permits, *interval_ns, now, reading) {
+                        Answer::Fits => {}
+                        other => return Err((*limit, other)),
+                    }
+                }
+            }
+        }
+        for (i, limit) in self.limits.iter().enumerate() {
+            let standing = limit.standing(place, total, now);
+            if standing < limit.permits {
+                match self.ask(limit, standing, total, passed, n, now, reading) {
                     Answer::Fits => {}
-                    other => return Err((*limit, other)),
+                    // It fits the limit, only not what stands: that is another in an interval at the latest.
+                    Answer::Never => {
+                        let until = now.saturating_add(limit.terms.rule.interval());
+                        return Err((i, Answer::Full { until }));
+                    }
+                    other => return Err((i, other)),
                 }
             }
         }
@@ -331,11 +490,13 @@ impl Windows {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
+        clippy::too_many_arguments,
         reason = "a call with so many arguments costs as much as the answer: 2.5 ns of 71"
     )]
     fn ask(
         &self,
         limit: &Limit,
+        permits: u64,
         total: &AtomicU64,
         passed: u64,
         n: u64,
@@ -343,10 +504,8 @@ impl Windows {
         reading: &impl Fn() -> Timestamp,
     ) -> Answer {
         match (&limit.memory, &self.log) {
-            (Memory::Ring { ring, strict }, _) => ring.ask(total, passed, n, limit.permits, *strict, now),
-            (Memory::Log, Some(log)) => {
-                log.ask(total, passed, n, limit.permits, limit.interval_ns, now, reading)
-            }
+            (Memory::Ring { ring, strict }, _) => ring.ask(total, passed, n, permits, *strict, now),
+            (Memory::Log, Some(log)) => log.ask(total, passed, n, permits, limit.interval_ns, now, reading),
             (Memory::Log, None) => unreachable!("a log stands while a rule asks it"),
         }
     }
@@ -365,7 +524,7 @@ impl Windows {
         let mut until = answer.until();
         for limit in &self.limits[first + 1..] {
             let answer = loop {
-                match self.ask(limit, total, total.load(Ordering::Acquire), n, now, reading) {
+                match self.ask(limit, limit.permits, total, total.load(Ordering::Acquire), n, now, reading) {
                     Answer::Stale => {}
                     answer => break answer,
                 }
@@ -374,7 +533,7 @@ impl Windows {
                 until = until.zip(answer.until()).map(|(latest, other)| latest.max(other));
             }
         }
-        let Limit { id, rule, .. } = &self.limits[first];
+        let Terms { id, rule, .. } = &*self.limits[first].terms;
         Err(Refusal { rule: id, by: By::Flow { rule, fits: answer != Answer::Never }, until })
     }
 
@@ -382,6 +541,9 @@ impl Windows {
     /// how many.
     pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: impl Fn() -> Timestamp) -> u64 {
         let now = clock();
+        for warm_up in self.limits.iter().filter_map(|limit| limit.terms.warm_up.as_ref()) {
+            warm_up.open(total, now);
+        }
         let mut added = 0;
         // Where nothing is limited, only the total itself must not wrap.
         let most = if self.limits.is_empty() { n.min(u64::MAX / 2) } else { n.min(WINDOW_MAX) };
@@ -418,18 +580,131 @@ impl Windows {
     }
 }
 
+impl Limit {
+    /// How many permits per interval the rule allows a call without a place at the moment, or the one with this place.
+    fn standing(&self, place: Option<&Place>, total: &AtomicU64, now: Timestamp) -> u64 {
+        let Terms { warm_up, places, .. } = &*self.terms;
+        let warm = warm_up.as_ref().map_or(self.permits, |warm_up| warm_up.permits(total, now));
+        let ahead = match place.and_then(|place| place.held.as_ref()) {
+            Some(held) if Arc::ptr_eq(&held.places, places) => held.ahead(),
+            // Relaxed: see `ask_all`.
+            _ => places.taken.load(Ordering::Relaxed),
+        };
+        warm.min(self.permits).saturating_sub(ahead)
+    }
+}
+
+/// Who comes next by a rule: priority calls that were refused, first come, first served.
+///
+/// A place is a claim on room and no room itself: whoever has one still commits as everybody does. Calls without one
+/// see the limit less all that is claimed; the one with a place sees it less what was claimed before.
+struct Places {
+    /// The permits in the queue, for those who only want to know how many.
+    taken: AtomicU64,
+    /// The same of all rules of the windows.
+    placed: Arc<AtomicU64>,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Tickets grow from front to back; with each the permits that it stands for.
+    waiting: VecDeque<(u64, u64)>,
+    last_ticket: u64,
+}
+
+impl Places {
+    fn new(placed: Arc<AtomicU64>) -> Self {
+        Self { taken: AtomicU64::new(0), placed, queue: Mutex::default() }
+    }
+
+    /// The last place for `n` permits, if there are no more than `most` in places with them.
+    fn take(places: &Arc<Self>, n: u64, most: u64) -> Option<Held> {
+        let mut queue = places.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken: u64 = queue.waiting.iter().map(|(_, n)| n).sum();
+        if taken + n > most {
+            return None;
+        }
+        queue.last_ticket += 1;
+        let ticket = queue.last_ticket;
+        queue.waiting.push_back((ticket, n));
+        // Relaxed: see `ask_all`. Written under the lock, so that they are what the queue says.
+        places.taken.fetch_add(n, Ordering::Relaxed);
+        places.placed.fetch_add(n, Ordering::Relaxed);
+        Some(Held { places: Arc::clone(places), ticket })
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Places").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+/// A place in the queue of a rule. Dropping it gives it back.
+#[derive(Debug)]
+#[must_use = "a place that is dropped is given back"]
+pub(crate) struct Place {
+    until: Timestamp,
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    places: Arc<Places>,
+    ticket: u64,
+}
+
+impl Place {
+    /// When it is its turn, unless somebody without a place was faster than could be seen.
+    pub(crate) fn until(&self) -> Timestamp {
+        self.until
+    }
+
+    /// Gives it back, as dropping it does.
+    pub(crate) fn give_back(&mut self) {
+        self.held = None;
+    }
+}
+
+impl Held {
+    /// The permits that come before it.
+    fn ahead(&self) -> u64 {
+        let queue = self.places.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.waiting.iter().take_while(|(ticket, _)| *ticket < self.ticket).map(|(_, n)| n).sum()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut queue = self.places.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = queue.waiting.iter().position(|(ticket, _)| *ticket == self.ticket)
+            && let Some((_, n)) = queue.waiting.remove(at)
+        {
+            // Relaxed: as when it was taken.
+            self.places.taken.fetch_sub(n, Ordering::Relaxed);
+            self.places.placed.fetch_sub(n, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What makes rings the same: interval and number of buckets.
+type Shape = (Duration, u32);
+
+fn shape_of(rule: &FlowRule) -> Shape {
+    (rule.interval(), rule.n_buckets())
+}
+
 /// A ring of the rule's shape: one that is there already, or a new one.
 fn ring_of(
-    rings: &mut Vec<(FlowRule, Arc<Ring>)>,
+    rings: &mut Vec<(Shape, Arc<Ring>)>,
     rule: &FlowRule,
     passed: u64,
     now: Timestamp,
     carried: impl FnOnce() -> u64,
 ) -> Arc<Ring> {
-    let same = |(held, _): &&(FlowRule, Arc<Ring>)| {
-        held.interval() == rule.interval() && held.n_buckets() == rule.n_buckets()
-    };
-    if let Some((_, ring)) = rings.iter().find(same) {
+    let shape = shape_of(rule);
+    if let Some((_, ring)) = rings.iter().find(|(held, _)| *held == shape) {
         return Arc::clone(ring);
     }
     // What is carried counts in the bucket of this moment.
@@ -437,7 +712,7 @@ fn ring_of(
     let ring = Ring::new(rule.n_buckets(), rule.interval(), now, base)
         .expect("a rule's buckets divide its interval");
     let ring = Arc::new(ring);
-    rings.push((*rule, Arc::clone(&ring)));
+    rings.push((shape, Arc::clone(&ring)));
     ring
 }
 
@@ -483,5 +758,97 @@ mod tests {
         assert_eq!(lowered(&windows(1, &two, &total, now)), [2, 4]);
         assert_eq!(lowered(&windows(2, &two, &total, now)), [4]);
         assert_eq!(lowered(&windows(4, &two, &total, now)), [0; 0]);
+    }
+
+    const LIMITED: [Precision; 3] = [Precision::Exact, Precision::Strict, Precision::Sentinel];
+
+    /// Two per second, in buckets of 100 ms where there are any.
+    fn two_per_second(precision: Precision, total: &AtomicU64) -> Windows {
+        let rule = FlowRule::new(2.0, Behavior::Reject).unwrap().with_buckets(10).unwrap();
+        let rule = rule.with_precision(precision).unwrap();
+        Windows::new(&[(RuleId::new(None, RuleKind::Flow, 0), rule)], &Windows::default(), total, &|| at(0))
+    }
+
+    #[test]
+    fn a_refused_call_takes_a_place_and_passes_when_its_turn_comes() {
+        for precision in LIMITED {
+            let total = AtomicU64::new(0);
+            let windows = two_per_second(precision, &total);
+            let admit = |ms| windows.admit(&total, at(ms), 1, || at(ms)).is_ok();
+            let place = |ms, n| windows.take_place(&total, at(ms), n, || at(ms));
+            let placed = |place: &mut Place, ms| {
+                let admitted = windows.admit_placed(place, &total, at(ms), 1, || at(ms));
+                admitted.map(drop).map_err(|refusal| refusal.until.unwrap())
+            };
+            // In a strict ring a pass leaves with the bucket after its own.
+            let late = if precision == Precision::Strict { 100 } else { 0 };
+            assert!(admit(0) && admit(200) && !admit(300));
+            assert!(place(300, 3).is_none(), "never fits");
+            let mut first = place(300, 1).unwrap();
+            assert_eq!(first.until(), at(1_000 + late));
+            let mut second = place(300, 1).unwrap();
+            assert_eq!(second.until(), at(1_200 + late), "behind the first");
+            assert!(place(300, 1).is_none(), "as many in places as the limit");
+            // Before its time, and before those ahead of it, nobody passes.
+            assert_eq!(placed(&mut first, 999), Err(at(1_000 + late)));
+            assert!(!admit(1_000 + late));
+            assert_eq!(placed(&mut second, 1_000 + late), Err(at(1_200 + late)));
+            assert_eq!(placed(&mut first, 1_000 + late), Ok(()));
+            assert!(!admit(1_200 + late), "that room is the second's");
+            assert_eq!(placed(&mut second, 1_200 + late), Ok(()));
+            assert_eq!(windows.placed.load(Ordering::Relaxed), 0);
+            assert!(!admit(1_300 + late) && admit(2_000 + 2 * late), "{precision:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_dropped_is_everybodys_again() {
+        for precision in LIMITED {
+            let total = AtomicU64::new(0);
+            let windows = two_per_second(precision, &total);
+            let admit = |ms| windows.admit(&total, at(ms), 2, || at(ms)).is_ok();
+            assert!(admit(0));
+            let (first, mut second) =
+                [1, 1].map(|n| windows.take_place(&total, at(300), n, || at(300)).unwrap()).into();
+            drop(first);
+            assert!(!admit(1_100));
+            let peek = |n| windows.peek(&total, at(1_100), n, || at(1_100));
+            assert!(peek(1).is_ok() && peek(2).unwrap_err().until.is_some());
+            second.give_back();
+            second.give_back();
+            assert!(admit(1_100));
+        }
+    }
+
+    #[test]
+    fn a_place_outlives_a_reload_and_the_rule_it_was_taken_from() {
+        let total = AtomicU64::new(0);
+        let two = windows(2, &Windows::default(), &total, at(0));
+        assert!(two.admit(&total, at(0), 2, || at(0)).is_ok());
+        let mut place = two.take_place(&total, at(300), 1, || at(300)).unwrap();
+        let one = windows(1, &two, &total, at(400));
+        assert!(one.admit(&total, at(1_000), 1, || at(1_000)).is_err(), "it is taken");
+        let none = Windows::new(&[], &one, &total, &|| at(500));
+        assert!(none.admit_placed(&mut place, &total, at(600), 1, || at(600)).is_ok());
+        assert_eq!(one.placed.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_place_whose_turn_is_further_than_an_interval_away_is_none() {
+        let total = AtomicU64::new(0);
+        let rules = [(1.0, 1), (1.0, 10)].map(|(limit, seconds)| {
+            FlowRule::new(limit, Behavior::Reject).unwrap().per(Duration::from_secs(seconds)).unwrap()
+        });
+        let rules = rules.into_iter().enumerate();
+        let rules: Vec<_> = rules.map(|(i, rule)| (RuleId::new(None, RuleKind::Flow, i), rule)).collect();
+        let windows = Windows::new(&rules, &Windows::default(), &total, &|| at(0));
+        assert!(windows.admit(&total, at(0), 1, || at(0)).is_ok());
+        assert!(
+            windows.take_place(&total, at(500), 1, || at(500)).is_none(),
+            "the other rule lets go at 10 s"
+        );
+        // Where that rule is the one that refuses, it is within its interval.
+        let place = windows.take_place(&total, at(5_000), 1, || at(5_000)).unwrap();
+        assert_eq!(place.until(), at(10_000));
     }
 }

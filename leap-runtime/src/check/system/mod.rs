@@ -10,6 +10,7 @@ mod samples;
 mod stats;
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 pub use self::probe::{HostProbe, SystemProbe, SystemSample};
@@ -46,6 +47,10 @@ struct Live {
     probe: Arc<dyn SystemProbe>,
 }
 
+/// Panics of a probe are contained where it is asked; what one leaves in itself is its own business.
+impl UnwindSafe for Live {}
+impl RefUnwindSafe for Live {}
+
 #[derive(Debug)]
 struct Limit {
     id: RuleId,
@@ -58,14 +63,6 @@ struct Limit {
 #[derive(Debug, Default)]
 #[must_use = "what is held is given back, or ends"]
 pub(crate) struct Held(u32);
-
-impl Held {
-    /// Whether the call was counted in, and so has to be counted out.
-    #[inline]
-    pub(crate) fn is_counted(&self) -> bool {
-        self.0 > 0
-    }
-}
 
 /// An inbound call was turned away.
 #[derive(Clone, Copy, Debug)]

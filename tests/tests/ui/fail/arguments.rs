@@ -22,7 +22,7 @@ fn without_commas() -> Result<u8, Blocked> {
     Ok(1)
 }
 
-#[guarded(limit = 5, per_ms = 3, rate(qps = 3, limt = 5, burst = 3))]
+#[guarded(limit = 5, per_ms = 3, rate(qps = 3, limt = 5, scope = cluster))]
 fn in_and_out_of_rate() -> Result<u8, Blocked> {
     Ok(1)
 }

@@ -19,6 +19,21 @@ fn short(time: Duration) -> Result<Duration, Blocked> { Ok(time) }
 #[guarded(error_ratio = 0.5, min_calls = 10, ignore(_), ok_if = is_long, err_if = |time| time.is_err())]
 async fn short_async(time: Duration) -> Result<Duration, Blocked> { Ok(time) }
 
+#[guarded(
+    origin = app,
+    entrance = "web",
+    qps = LIMIT,
+    behavior = throttle,
+    hot(key = app, qps = 10, except("a" => LIMIT)),
+    hot(key = time.as_secs() + 1, max_concurrency = 3),
+    hot(key = (time.as_millis()), name = "ms"),
+    deny("b")
+)]
+fn keyed(app: &str, time: Duration) -> Result<usize, Blocked> { Ok(app.len() + time.as_secs() as usize) }
+
+#[guarded(origin = *app, hot(key = &app, qps = 10), hot(key = _time.as_secs(), qps = LIMIT))]
+async fn keyed_async(app: &&str, _time: Duration) -> Result<usize, Blocked> { Ok(app.len()) }
+
 #[guarded(fallback = nothing)]
 fn unit() {}
 
@@ -40,6 +55,8 @@ impl Cart {
 fn main() {
     short(Duration::ZERO).unwrap();
     drop(short_async(Duration::ZERO));
+    keyed("a", Duration::ZERO).unwrap();
+    drop(keyed_async(&"a", Duration::ZERO));
     unit();
     drop(unit_async());
     let cart = Cart(Vec::new());

@@ -32,9 +32,26 @@ const None: u8 = 1;
 const SITE: ::std::primitive::f64 = 10.0;
 const RULES: ::std::primitive::u32 = 10;
 
+struct Request;
+struct Key;
+#[allow(non_upper_case_globals)]
+const __ENTRANCE: u8 = 1;
+trait ToKey {}
+trait ToOrigin {}
+
 trait Greedy {
     fn outcome(&self) {}
     fn enter(&self) {}
+    fn enter_with(&self) {}
+    fn begin(&self) {}
+    fn begin_with(&self) {}
+    fn to_key(&self) {}
+    fn to_origin(&self) {}
+    fn as_deref(self)
+    where
+        Self: ::std::marker::Sized,
+    {
+    }
 }
 
 impl<T> Greedy for T {}
@@ -53,6 +70,20 @@ async fn sums_async(entry: u8, result: u8, blocked: u8, returned: u8) -> ::std::
     ::std::result::Result::Ok(error + body)
 }
 
+#[guarded(origin = key, entrance = WEB, inbound, hot(key = key, qps = SITE), hot(key = origin, qps = SITE), allow("a"))]
+fn keyed(key: &::std::primitive::str, origin: u8, request: u8) -> ::std::result::Result<u8, Blocked> {
+    let _ = key;
+    ::std::result::Result::Ok(origin + request)
+}
+
+#[guarded(origin = key, entrance = WEB, inbound, hot(key = key, qps = SITE), hot(key = begun, qps = SITE))]
+async fn keyed_async(key: &::std::primitive::str, begun: u8, request: u8) -> ::std::result::Result<u8, Blocked> {
+    let _ = key;
+    ::std::result::Result::Ok(begun + request)
+}
+
+const WEB: &::std::primitive::str = "web";
+
 #[guarded(fallback = less)]
 fn counts(entry: u8, way: u8) -> u8 {
     entry + way
@@ -65,5 +96,7 @@ fn less(entry: u8, way: u8, _: Blocked) -> u8 {
 fn main() {
     ::std::assert_eq!(sums(1, 2, 3, 4).unwrap(), 10);
     ::std::mem::drop(sums_async(1, 2, 3, 4));
+    ::std::assert_eq!(keyed("a", 1, 2).unwrap(), 3);
+    ::std::mem::drop(keyed_async("a", 1, 2));
     ::std::assert_eq!(counts(1, 2), 3);
 }

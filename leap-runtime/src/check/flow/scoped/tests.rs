@@ -20,7 +20,7 @@ pub(in super::super) fn cases(prefix: &str) -> Vec<Value> {
 }
 
 fn limit(limit: u32, relation: Relation) -> FlowRule {
-    FlowRule::new(limit.into(), Behavior::Reject).unwrap().related_by(relation)
+    FlowRule::new(limit.into(), Behavior::Reject).unwrap().related(relation).unwrap()
 }
 
 fn entrance(name: &'static str) -> Relation {
@@ -55,7 +55,7 @@ impl Scoped {
         let (now, reading) = (at(ms), &|| at(ms));
         let selected = self.select(some(origin), some(entrance), now, reading);
         selected.peek(n, now, reading)?;
-        selected.commit(n, now, reading)
+        selected.commit(n, now, &mut vec![], reading).map(drop)
     }
 
     fn passes(&self, origin: &str, n: u32, ms: u64) -> usize {
@@ -141,7 +141,7 @@ fn a_limit_that_is_changed_counts_what_was_admitted_for_every_origin() {
     assert_eq!((three.passes("x", 5, 10), three.passes("y", 5, 10), three.passes("z", 5, 10)), (1, 2, 3));
     assert!(three.enter(("", "front"), 2, 10).is_err());
     three.enter(("", "front"), 1, 10).unwrap();
-    assert!(old.commit(1, at(10), &|| at(10)).is_err());
+    assert!(old.commit(1, at(10), &mut vec![], &|| at(10)).is_err());
     // An origin that is new to the old plan is not new to the new one.
     assert_eq!((two.passes("late", 2, 20), three.passes("late", 5, 20)), (2, 1));
     // What two and three had admitted is over 1, until the last of it has left.
@@ -157,7 +157,7 @@ fn an_unchanged_rule_keeps_its_gates_and_a_rule_for_somebody_else_gets_new_ones(
     assert_eq!((same.passes("vip", 2, 1), same.passes("x", 2, 1)), (0, 0));
     let other = after(&same, &[limit(1, origin("x")), limit(1, Relation::OtherOrigins)], 2);
     assert_eq!((other.passes("vip", 2, 2), other.passes("x", 2, 2)), (1, 1));
-    assert!(after(&other, &[], 3).is_empty());
+    assert!(after(&other, &[], 3).rules.is_empty());
 }
 
 fn with_places(most: usize, n: u32) -> Scoped {
@@ -195,7 +195,7 @@ fn a_gate_at_which_somebody_is_deciding_does_not_leave() {
     let deciding = scoped.select(Some("a"), None, at(0), &|| at(0));
     assert_eq!(scoped.passes("b", 2, 9_000), 1);
     assert_eq!(scoped.n_gates(), 1);
-    deciding.commit(1, at(9_000), &|| at(9_000)).unwrap();
+    deciding.commit(1, at(9_000), &mut vec![], &|| at(9_000)).unwrap();
     assert_eq!(scoped.passes("a", 1, 9_001), 0);
 }
 
@@ -203,7 +203,7 @@ fn a_gate_at_which_somebody_is_deciding_does_not_leave() {
 fn origins_and_entrances_are_told_as_sentinel_tells_them() {
     let sentinel = |limit: &Value, relation| {
         let rule = FlowRule::new(limit.as_f64().unwrap(), Behavior::Reject).unwrap();
-        rule.with_precision(Precision::Sentinel).unwrap().with_buckets(2).unwrap().related_by(relation)
+        rule.with_precision(Precision::Sentinel).unwrap().with_buckets(2).unwrap().related(relation).unwrap()
     };
     let mut n_answers = 0;
     for case in cases("origin-").into_iter().chain(cases("entrance-")) {
@@ -241,7 +241,7 @@ fn eight_threads_at_once_take_no_more_than_every_origin_has() {
                     for i in 0..10 {
                         let origin = ["a", "b", "c"][(thread + i) % 3];
                         let selected = scoped.select(Some(origin), Some("front"), at(5), &|| at(5));
-                        if selected.commit(1, at(5), &|| at(5)).is_ok() {
+                        if selected.commit(1, at(5), &mut vec![], &|| at(5)).is_ok() {
                             *passed.lock().unwrap().entry(origin).or_default() += 1;
                         }
                     }
@@ -270,7 +270,7 @@ fn threads_with_more_origins_than_places_never_exceed_an_origins_limit() {
                         let ms = 60 * i as u64;
                         let selected = scoped.select(Some(origin), None, at(ms), &|| at(ms));
                         let fits = selected.peek(1, at(ms), &|| at(ms)).is_ok();
-                        if fits && selected.commit(1, at(ms), &|| at(ms)).is_ok() {
+                        if fits && selected.commit(1, at(ms), &mut vec![], &|| at(ms)).is_ok() {
                             passed.lock().unwrap().entry(origin).or_default().push(ms);
                         }
                     }
@@ -416,7 +416,7 @@ proptest! {
             // A question does not know of the place that a call would find.
             let selected = scoped.select(Some(origin), None, at(now), &|| at(now));
             if selected.peek(n, at(now), &|| at(now)).is_ok() {
-                selected.commit(n, at(now), &|| at(now)).unwrap();
+                selected.commit(n, at(now), &mut vec![], &|| at(now)).unwrap();
                 let admitted = admitted.entry(origin).or_default();
                 admitted.push((now, n));
                 let held: u64 = admitted.iter().filter(|(at, _)| at + 1_000 > now).map(|(_, n)| n).sum();

@@ -67,9 +67,11 @@ enum Call {
     Charge { at: u64, n: u64 },
     /// Asks as `Ask` does, takes nothing.
     Peek { at: u64 },
+    /// Asks for 1 permit at `at`, and takes a place if it is refused.
+    Priority { at: u64 },
 }
 
-use Call::{Charge, Peek};
+use Call::{Charge, Peek, Priority};
 
 const fn ask(at: u64) -> Call {
     Call::Ask { at, n: 1 }
@@ -98,6 +100,8 @@ struct Truth {
     /// The latest reading of a call that was decided.
     seen: u64,
     passes: Vec<Pass>,
+    /// The tickets of places, and when their calls passed.
+    placed: Vec<(u64, u64)>,
     /// Permits charged, and the reading before: the log has them at that moment or later.
     charges: Vec<(u64, u64)>,
 }
@@ -138,7 +142,7 @@ impl World {
 
     fn call(&self, call: Call) {
         let (plan, windows) = self.plan();
-        let (Call::Ask { at, .. } | Charge { at, .. } | Peek { at }) = call;
+        let (Call::Ask { at, .. } | Charge { at, .. } | Peek { at } | Priority { at }) = call;
         let seen = {
             let mut truth = self.truth.lock().unwrap();
             truth.now = truth.now.max(at);
@@ -162,9 +166,42 @@ impl World {
                 self.truth.lock().unwrap().charges.push((at, n));
             }
             Peek { .. } => drop(windows.peek(&self.total, now, 1, || self.reading())),
+            Priority { .. } => self.call_with_priority(&windows, plan, at, seen),
         }
         let mut truth = self.truth.lock().unwrap();
         truth.seen = truth.seen.max(at);
+    }
+
+    fn call_with_priority(&self, windows: &Windows, plan: usize, at: u64, seen: u64) {
+        let passed = |at: u64| {
+            let mut truth = self.truth.lock().unwrap();
+            let seen = (seen.max(at), truth.now);
+            truth.passes.push(Pass { n: 1, at, seen, plan });
+        };
+        let now = Timestamp::from_micros(at);
+        if windows.admit(&self.total, now, 1, || self.reading()).is_ok() {
+            return passed(at);
+        }
+        let Some(mut place) = windows.take_place(&self.total, now, 1, || self.reading()) else { return };
+        let mut until = place.until();
+        // Whoever was faster without a place had asked before it was taken: that is one call at most.
+        for _ in 0..2 {
+            let at = until.as_nanos().div_ceil(1_000);
+            {
+                let mut truth = self.truth.lock().unwrap();
+                truth.now = truth.now.max(at);
+            }
+            let ticket = place.held.as_ref().map(|held| held.ticket);
+            let now = Timestamp::from_micros(at);
+            match windows.admit_placed(&mut place, &self.total, now, 1, || self.reading()) {
+                Ok(_) => {
+                    passed(at);
+                    self.truth.lock().unwrap().placed.extend(ticket.map(|ticket| (ticket, at)));
+                    return;
+                }
+                Err(refusal) => until = refusal.until.unwrap(),
+            }
+        }
     }
 
     /// Whether charges that are over leave no room at `at`, whatever else passed.
@@ -188,6 +225,11 @@ impl World {
         let in_truth = |passes: &[Pass]| passes.iter().map(|pass| pass.n).sum::<u64>();
         let charged: u64 = truth.charges.iter().map(|(_, n)| n).sum();
         assert_eq!(self.total.load(Ordering::Relaxed), in_truth(&truth.passes) + charged, "lost or doubled");
+        let mut placed = truth.placed.clone();
+        placed.sort_unstable();
+        assert!(placed.is_sorted_by_key(|(_, at)| at), "out of turn: {placed:?}");
+        let (_, windows) = self.plan();
+        assert_eq!(windows.placed.load(Ordering::Relaxed), 0, "a place is lost");
         let rules: Vec<Limited> = plans.iter().copied().flatten().copied().collect();
         for rule in &rules {
             if rules.iter().any(|other| rule != other && rule.is_at_most(*other)) {
@@ -407,4 +449,28 @@ fn the_first_rule_of_a_busy_resource() {
 fn a_limit_that_is_lowered() {
     // For as long as calls of the old plan are under way, the old limit is what holds.
     never_over(2, &[&[TWO_EXACT], &[ONE_EXACT]], &[&[ask(1_105), ask(1_116)], &[ask(1_109)]]);
+}
+
+#[test]
+fn priority_calls_pass_in_the_order_of_their_places() {
+    let calls: &[&[Call]] = &[&[Priority { at: 1_107 }], &[Priority { at: 1_108 }]];
+    never_over_after(&[ask(1_100), ask(1_105)], 2, &[&[TWO_EXACT]], calls);
+}
+
+#[test]
+fn priority_calls_against_one_without_a_place() {
+    let calls: &[&[Call]] = &[&[Priority { at: 1_106 }], &[Priority { at: 1_107 }], &[ask(1_111)]];
+    never_over_after(&[ask(1_100), ask(1_105)], 1, &[&[TWO_EXACT]], calls);
+}
+
+#[test]
+fn a_priority_call_in_a_ring_against_one_without_a_place() {
+    let calls: &[&[Call]] = &[&[Priority { at: 1_105 }], &[ask(1_106), ask(1_125)]];
+    never_over_after(&[ask(1_101)], 2, &[&[ONE_STRICT_IN_TWO]], calls);
+}
+
+#[test]
+fn a_priority_call_while_its_rule_is_replaced() {
+    let calls: &[&[Call]] = &[&[Priority { at: 1_106 }], &[ask(1_112)]];
+    never_over_after(&[ask(1_101)], 1, &[&[ONE_EXACT], &[TWO_STRICT, ONE_EXACT]], calls);
 }

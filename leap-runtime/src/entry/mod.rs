@@ -1,72 +1,40 @@
 //! A call that was let through, from its admission to its end.
 
+mod begin;
+mod guarded;
+mod scene;
+
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::thread::panicking;
+use std::time::Duration;
 
 use arc_swap::Guard;
-use pin_project_lite::pin_project;
 
-use crate::blocked::{Blocked, Refusal};
-use crate::check::{Completed, Held, Plan, breaker::Moved};
+pub use self::begin::{Begun, Waiting};
+pub(crate) use self::begin::{Entering, begin, begin_with, enter, enter_with, peek};
+pub use self::guarded::{Guarded, is_turned_away, turned_away};
+use self::scene::Scene;
+use crate::blocked::Blocked;
+use crate::check::call::{Ended, Request};
+use crate::check::{Held, Plan, breaker::Moved};
 use crate::clock::Timestamp;
 use crate::current::Marks;
 use crate::event::{Outcome, Transition};
 use crate::resource::{Handle, Resource};
 use crate::rule::RuleId;
 
-/// Asks the plan of the resource to let a call of `permits` through.
-#[inline]
-pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
-    let permits = permits.max(1);
-    let resource: &Resource = &handle;
-    let (node, environment) = (resource.node(), resource.environment());
-    let now = environment.now();
-    resource.turn(now);
-    let plan = resource.plan();
-    let mut held = Held::default();
-    let tell = |rule, moved| tell_transition(resource, rule, moved, now);
-    match &plan.admit(&mut held, node.passed(), now, permits, || environment.now(), tell) {
-        Ok(after) => node.enter(*after, permits, now),
-        Err(refusal) => return turn_away(&handle, permits, refusal, now),
-    }
-    let plan = plan.wants_the_end().then_some(plan);
-    Ok(Entry {
-        resource: handle,
-        plan,
-        held,
-        entered: now,
-        charged: 0,
-        permits,
-        marks: Marks::INSIDE,
-        outcome: None,
-        was_panicking: false,
-    })
-}
-
-/// As [`enter`], for an entry that may be dropped without a word: it is to know a panic of its own.
-pub(crate) fn enter_by_name(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
-    let mut entry = enter(handle, permits)?;
+/// As [`enter_with`], for an entry that may be dropped without a word: it is to know a panic of its own.
+pub(crate) fn enter_by_name(handle: Handle, request: &Request<'_>) -> Result<Entry, Blocked> {
+    let mut entry =
+        if request.is_bare() { enter(handle, request.permits) } else { enter_with(&handle, request) }?;
     entry.was_panicking = panicking();
     Ok(entry)
 }
 
-/// Counts a block and tells of it.
-#[inline(never)]
-fn turn_away(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> Result<Entry, Blocked> {
-    handle.node().block(refusal.rule.kind().into(), permits, now);
-    if handle.environment().is_observed() {
-        tell_block(handle, permits, refusal, now);
-    }
-    Err(Blocked::new(handle.to_name(), permits, refusal, now))
-}
-
-#[cold]
-fn tell_block(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) {
-    let blocked = Blocked::new(handle.to_name(), permits, refusal, now);
-    handle.environment().tell(|observer| observer.on_block(&blocked));
+/// As [`begin_with`], for calls by name.
+pub(crate) fn begin_by_name(handle: Handle, request: &Request<'_>) -> Begun {
+    if request.is_bare() { begin(handle, request.permits) } else { begin_with(&handle, request) }
 }
 
 #[cold]
@@ -105,8 +73,12 @@ pub struct Entry {
     /// Held only where a check wants to be told of the end.
     plan: Option<Guard<Arc<Plan>>>,
     held: Held,
+    /// Who calls and from where, if that is known.
+    scene: Option<Box<Scene>>,
     entered: Timestamp,
     permits: u32,
+    /// Whether it has passed, and waits for its start.
+    is_waiting: bool,
     /// What the body said of its call.
     marks: Marks,
     charged: u64,
@@ -117,6 +89,41 @@ pub struct Entry {
 }
 
 impl Entry {
+    #[inline]
+    fn new(
+        resource: Handle,
+        plan: Option<Guard<Arc<Plan>>>,
+        held: Held,
+        entered: Timestamp,
+        permits: u32,
+    ) -> Self {
+        Self {
+            resource,
+            plan,
+            held,
+            scene: None,
+            entered,
+            permits,
+            is_waiting: false,
+            marks: Marks::INSIDE,
+            charged: 0,
+            outcome: None,
+            was_panicking: false,
+        }
+    }
+
+    /// Its wait is over: the response time begins.
+    fn start(&mut self) {
+        let now = self.resource.environment().now();
+        self.resource.turn(now);
+        self.is_waiting = false;
+        self.entered = now;
+        self.resource.node().start(self.permits, now);
+        if let Some(scene) = &self.scene {
+            scene.start(self.permits, now);
+        }
+    }
+
     /// The resource that was entered.
     pub fn resource(&self) -> &str {
         self.resource.name()
@@ -151,7 +158,7 @@ impl Entry {
     where
         F: Future<Output = Result<T, E>>,
     {
-        Guarded::new(self, future, of_result)
+        Guarded::of_entry(self, future, of_result)
     }
 
     /// Runs the future and ends the call, when it is ready, as `judge` says of its output.
@@ -162,7 +169,7 @@ impl Entry {
         F: Future,
         J: FnOnce(&F::Output) -> Outcome,
     {
-        Guarded::new(self, future, judge)
+        Guarded::of_entry(self, future, judge)
     }
 
     /// Ends the call with this outcome.
@@ -179,8 +186,12 @@ impl Entry {
     /// to hold more than that.
     pub fn charge(&mut self, n: u64) -> u64 {
         let (node, environment) = (self.resource.node(), self.resource.environment());
-        let added = self.resource.plan().windows().charge(node.passed(), n, || environment.now());
-        node.charge(added, environment.now());
+        let added = self.resource.plan().flow().charge(node.passed(), n, || environment.now());
+        let now = environment.now();
+        node.charge(added, now);
+        if let Some(scene) = &self.scene {
+            scene.charge(added, now);
+        }
         self.charged += added;
         added
     }
@@ -239,6 +250,8 @@ impl Drop for Entry {
             self.hear();
         }
         let outcome = match self.outcome {
+            // Nothing has run yet.
+            _ if self.is_waiting => Outcome::Cancelled,
             Some(outcome) => outcome,
             None if panicking() && !self.was_panicking => Outcome::Exception,
             None => Outcome::Cancelled,
@@ -246,17 +259,34 @@ impl Drop for Entry {
         let resource: &Resource = &self.resource;
         let node = resource.node();
         let now = resource.environment().now();
-        let rt_ns = now.since_ns(self.entered);
+        let (permits, rt_ns) = (u64::from(self.permits) + self.charged, now.since_ns(self.entered));
         resource.turn(now);
-        node.complete(outcome, self.permits(), rt_ns, now);
+        node.complete(outcome, permits, rt_ns, now);
+        if let Some(scene) = &self.scene {
+            scene.end(outcome, permits, rt_ns, now);
+        }
+        if self.is_waiting {
+            node.stop_waiting(self.permits);
+            if let Some(scene) = &self.scene {
+                scene.stop_waiting(self.permits);
+            }
+            if let Some(plan) = &self.plan {
+                self.held.cancel_start(plan);
+            }
+        }
         if let Some(plan) = &self.plan {
-            let completed = match outcome {
-                Outcome::Success => Some(Completed { rt_ns, exception: false }),
-                Outcome::Exception => Some(Completed { rt_ns, exception: true }),
-                Outcome::Ignored | Outcome::Cancelled => None,
-            };
             let tell = |rule, moved| tell_transition(resource, rule, moved, now);
-            plan.end(&self.held, self.permits, completed, now, tell);
+            let n_customs = self.held.n_customs();
+            plan.end(&mut self.held, self.permits, outcome, rt_ns, now, tell);
+            if n_customs > 0 {
+                let ended = Ended {
+                    resource: resource.name(),
+                    permits,
+                    outcome: Some(outcome),
+                    rt: Duration::from_nanos(rt_ns),
+                };
+                begin::tell_customs(resource.environment(), &plan.customs()[..n_customs], &ended);
+            }
         }
     }
 }
@@ -271,6 +301,9 @@ impl<'a> Running<'a> {
     #[inline]
     fn new(entry: &'a mut Entry) -> Self {
         let outer = entry.marks.swap();
+        if let Some(scene) = &mut entry.scene {
+            scene.swap_context();
+        }
         Self { entry, outer }
     }
 }
@@ -279,68 +312,8 @@ impl Drop for Running<'_> {
     #[inline]
     fn drop(&mut self) {
         self.entry.marks = self.outer.swap();
-    }
-}
-
-/// Ends the call of a body that panics while it is polled, although its future may live on.
-struct EndsByPanic<'a>(&'a mut Option<Entry>);
-
-impl Drop for EndsByPanic<'_> {
-    fn drop(&mut self) {
-        if let Some(entry) = self.0.take() {
-            entry.end(Outcome::Exception);
-        }
-    }
-}
-
-pin_project! {
-    /// The future of a guarded body, and the entry that ends with it.
-    ///
-    /// The fields are dropped in this order: what a cancelled body drops is still part of the call.
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless they are awaited"]
-    pub struct Guarded<F, J> {
-        #[pin]
-        future: F,
-        judge: Option<J>,
-        entry: Option<Entry>,
-    }
-}
-
-impl<F, J> Guarded<F, J> {
-    pub(crate) fn new(mut entry: Entry, future: F, judge: J) -> Self {
-        entry.outcome = Some(Outcome::Cancelled);
-        Self { future, judge: Some(judge), entry: Some(entry) }
-    }
-}
-
-impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
-    type Output = F::Output;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let ends_by_panic = EndsByPanic(this.entry);
-        let running = ends_by_panic.0.as_mut().map(Running::new);
-        let polled = this.future.poll(context);
-        drop(running);
-        std::mem::forget(ends_by_panic);
-        match (polled, &mut *this.entry) {
-            (Poll::Pending, Some(entry)) => {
-                if !entry.marks.is_silent() {
-                    entry.hear();
-                }
-                Poll::Pending
-            }
-            (Poll::Ready(value), Some(entry)) => {
-                if let Some(judge) = this.judge.take() {
-                    entry.judge(&value, judge);
-                }
-                *this.entry = None;
-                Poll::Ready(value)
-            }
-            // Polled after it was ready: the body has said what it thinks of that.
-            (polled, None) => polled,
+        if let Some(scene) = &mut self.entry.scene {
+            scene.swap_context();
         }
     }
 }

@@ -1,0 +1,209 @@
+//! What a call says of itself when it enters.
+
+use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::{Expr, FnArg, LitStr, Pat, Signature};
+
+use super::constants::{Constants, for_each_name};
+use super::function::plain_name;
+use super::value;
+use crate::args::{self, Args, Value};
+use crate::errors::Errors;
+
+/// What a call says of itself, besides the permits that it asks for.
+pub(crate) struct Request {
+    pub(crate) inbound: bool,
+    pub(crate) priority: bool,
+    pub(crate) origin: Option<Expr>,
+    pub(crate) entrance: Option<Value<String>>,
+    pub(crate) keys: Vec<Key>,
+}
+
+/// A value by which calls are told apart.
+pub(crate) struct Key {
+    pub(crate) name: LitStr,
+    pub(crate) expr: Expr,
+}
+
+impl Request {
+    pub(super) fn new(args: &mut Args, constants: &mut Constants) -> Self {
+        let request = Self {
+            inbound: value(args.inbound.take()).unwrap_or_default(),
+            priority: value(args.priority.take()).unwrap_or_default(),
+            origin: value(args.origin.take()),
+            entrance: constants.take(args.entrance.take()),
+            keys: keys(&args.hots, constants.errors),
+        };
+        for expr in request.exprs() {
+            no_name_of_a_pattern(expr, constants.sig, constants.errors);
+        }
+        request
+    }
+
+    /// Whether a call has nothing to say.
+    pub(crate) fn is_plain(&self) -> bool {
+        let Self { inbound, priority, origin, entrance, keys } = self;
+        !inbound && !priority && origin.is_none() && entrance.is_none() && keys.is_empty()
+    }
+
+    /// Whether an expression of it uses `name`.
+    pub(crate) fn mentions(&self, name: &Ident) -> bool {
+        let mut is_found = false;
+        for expr in self.exprs() {
+            for_each_name(expr.to_token_stream(), &mut |found| is_found |= found == name);
+        }
+        is_found
+    }
+
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.origin.iter().chain(self.keys.iter().map(|key| &key.expr))
+    }
+}
+
+/// The keys by their names: several rules may go by one.
+fn keys(hots: &[args::Hot], errors: &mut Errors) -> Vec<Key> {
+    let mut keys: Vec<Key> = Vec::new();
+    for hot in hots {
+        let (Some(name), Some(given)) = (name_of(hot), &hot.key) else { continue };
+        match keys.iter().find(|key| key.name.value() == name.value()) {
+            None => keys.push(Key { name, expr: given.value.clone() }),
+            Some(key) if text_of(&key.expr) == text_of(&given.value) => {}
+            Some(key) => {
+                let (name, other) = (name.value(), text_of(&key.expr));
+                let message =
+                    format!("`{name}` is the name of `{other}` already; give this key another `name`");
+                match &hot.name {
+                    Some(given) => errors.at(&given.value, message),
+                    None => errors.at(&given.value, message),
+                }
+            }
+        }
+    }
+    keys
+}
+
+/// The name by which rules find the key of a `hot(…)`: the text of its expression, unless it is given.
+pub(super) fn name_of(hot: &args::Hot) -> Option<LitStr> {
+    let key = &hot.key.as_ref()?.value;
+    Some(hot.name.as_ref().map_or_else(|| LitStr::new(&text_of(key), key.span()), |name| name.value.clone()))
+}
+
+fn text_of(expr: &Expr) -> String {
+    let mut text = String::new();
+    write_text(expr.to_token_stream(), &mut text);
+    text
+}
+
+/// Writes tokens about as rustfmt does, whatever the spaces between them were: rules that are loaded find the key by this.
+fn write_text(tokens: TokenStream, text: &mut String) {
+    // What an operator is depends on whether a value stands before it: `a & b`, `&b`.
+    let (mut after_value, mut in_operator, mut n_generics) = (false, false, 0);
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace if after_value => (" { ", " }"),
+                    Delimiter::Brace => ("{ ", " }"),
+                    Delimiter::None => ("", ""),
+                };
+                text.push_str(open);
+                write_text(group.stream(), text);
+                text.truncate(text.trim_end().len());
+                text.push_str(close);
+                after_value = true;
+            }
+            TokenTree::Punct(punct) => {
+                let (sign, is_joint) = (punct.as_char(), punct.spacing() == Spacing::Joint);
+                let (continues, is_between) = (in_operator, in_operator || after_value);
+                (after_value, in_operator) = (false, false);
+                match sign {
+                    ',' | ';' => text.extend([sign, ' ']),
+                    '<' if text.ends_with("::") => {
+                        text.push(sign);
+                        n_generics += 1;
+                    }
+                    '>' if n_generics > 0 => {
+                        text.push(sign);
+                        n_generics -= 1;
+                        after_value = true;
+                    }
+                    '?' => {
+                        text.push(sign);
+                        after_value = true;
+                    }
+                    '.' | ':' | '\'' => text.push(sign),
+                    '!' if !is_joint => text.push(sign),
+                    _ if is_between => {
+                        text.extend((!continues).then_some(' '));
+                        text.push(sign);
+                        text.extend((!is_joint).then_some(' '));
+                        in_operator = is_joint;
+                    }
+                    _ => text.push(sign),
+                }
+            }
+            word => {
+                if after_value {
+                    text.push(' ');
+                }
+                text.push_str(&word.to_string());
+                after_value = true;
+            }
+        }
+    }
+}
+
+/// Finds names that only the pattern of a parameter binds: an expression of the attribute does not see them.
+fn no_name_of_a_pattern(expr: &Expr, sig: &Signature, errors: &mut Errors) {
+    if binds_names(expr.to_token_stream()) {
+        // What it binds itself it may call as it likes; the compiler tells the rest.
+        return;
+    }
+    let mut bound = Vec::new();
+    for input in &sig.inputs {
+        match input {
+            FnArg::Typed(typed) if plain_name(&typed.pat).is_none() => bound_by(&typed.pat, &mut bound),
+            _ => {}
+        }
+    }
+    for_each_name(expr.to_token_stream(), &mut |name| {
+        if bound.contains(&name) {
+            let message = format!(
+                "`{name}` is not there before the call has entered, which is when the pattern of its parameter is \
+                 matched; name the parameter, and take it apart in the body"
+            );
+            errors.at(name, message);
+        }
+    });
+}
+
+/// Whether there may be names in an expression that it binds itself.
+fn binds_names(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => binds_names(group.stream()),
+        TokenTree::Ident(word) => word == "let" || word == "match",
+        TokenTree::Punct(punct) => punct.as_char() == '|',
+        TokenTree::Literal(_) => false,
+    })
+}
+
+fn bound_by<'a>(pat: &'a Pat, bound: &mut Vec<&'a Ident>) {
+    match pat {
+        Pat::Ident(pat) => {
+            bound.push(&pat.ident);
+            if let Some((_, inner)) = &pat.subpat {
+                bound_by(inner, bound);
+            }
+        }
+        Pat::Paren(pat) => bound_by(&pat.pat, bound),
+        Pat::Reference(pat) => bound_by(&pat.pat, bound),
+        Pat::Slice(pat) => pat.elems.iter().for_each(|pat| bound_by(pat, bound)),
+        Pat::Struct(pat) => pat.fields.iter().for_each(|field| bound_by(&field.pat, bound)),
+        Pat::Tuple(pat) => pat.elems.iter().for_each(|pat| bound_by(pat, bound)),
+        Pat::TupleStruct(pat) => pat.elems.iter().for_each(|pat| bound_by(pat, bound)),
+        _ => {}
+    }
+}

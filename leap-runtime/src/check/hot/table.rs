@@ -1,0 +1,446 @@
+//! The gates of all values of a parameter, in bounded memory.
+//!
+//! A gate is found and asked under the read lock of its shard, so that nobody can take it away meanwhile; what it
+//! decides on are words of its own, so callers of one value do not hold each other up. A gate is made, converted or
+//! taken away under the write lock. No lock is held while anybody waits or runs.
+//!
+//! # Why a limit holds at the cap
+//!
+//! - Only a gate at rest is taken away: it answers as the new one that its value gets when it comes again. Whoever read
+//!   the clock before that and comes after it reads it again, so it cannot look into the past that is gone.
+//! - A value that finds no place shares the overflow gate. When it gets a place later, the permits that passed there count
+//!   as its own; and while any of its calls from there is in flight, it stays there (the guests).
+//! - Both are decided under the write lock of the value's shard, which all of its calls go through.
+
+use std::sync::{Arc, PoisonError, TryLockError};
+
+use hashbrown::HashTable;
+
+use super::Refused;
+use super::gate::{Gate, Part, Permits, Turn};
+use super::limits::Limits;
+use crate::clock::Timestamp;
+use crate::key::Key;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering::Relaxed, RwLock};
+
+/// How many shards there are. Fixed, so that memory does not depend on how many processors there are.
+const N_SHARDS: usize = if cfg!(any(leap_loom, leap_shuttle)) { 1 } else { 16 };
+
+/// How many gates are looked at to find one at rest.
+const SCAN: usize = 32;
+
+/// The gates of a rule, kept over reloads.
+#[derive(Debug)]
+pub(super) struct Table {
+    shards: Box<[Padded]>,
+    n_keys: AtomicU32,
+    /// Made when it is first needed.
+    overflow: RwLock<Option<Gate>>,
+    /// Which values have calls from the overflow gate in flight: one hash per call.
+    guests: Arc<Mutex<Vec<u64>>>,
+    overflowed: AtomicU64,
+}
+
+/// By itself on its cache lines: two threads on two values take 105 ns a call, and 154 ns side by side.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Padded(RwLock<Shard>);
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// Places in `slots`.
+    index: HashTable<u32>,
+    slots: Vec<Slot>,
+    /// Where the next search for a gate at rest begins.
+    hand: usize,
+    /// The latest reading by which a gate was at rest and taken away.
+    swept_at: Timestamp,
+}
+
+#[derive(Debug)]
+struct Slot {
+    hash: u64,
+    key: Key,
+    gate: Gate,
+}
+
+/// A question for the gate of one value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) key: &'a Key,
+    pub(super) hash: u64,
+    pub(super) n: u64,
+    pub(super) limits: &'a Arc<Limits>,
+    /// It has limits of its own, and so always a gate.
+    pub(super) is_exception: bool,
+    pub(super) generation: u32,
+    pub(super) max_keys: u32,
+}
+
+/// What a call holds of one value: its permits in flight until this is dropped, and its turn.
+#[derive(Debug)]
+pub(super) struct Held {
+    // In the order in which they are to go: a value is a guest until its permits are back.
+    _permits: Option<Permits>,
+    turn: Option<Turn>,
+    _guest: Option<Guest>,
+}
+
+impl Held {
+    /// Gives the turn back, unless another one was taken behind it.
+    pub(super) fn give_back(&self) {
+        if let Some(turn) = &self.turn {
+            turn.give_back();
+        }
+    }
+}
+
+/// A call from the overflow gate that is in flight.
+#[derive(Debug)]
+struct Guest {
+    guests: Arc<Mutex<Vec<u64>>>,
+    hash: u64,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = guests.iter().position(|hash| *hash == self.hash) {
+            guests.swap_remove(place);
+        }
+    }
+}
+
+/// What a value lets a call do: when to start if not now, and what it holds until its end.
+pub(super) type Taken = (Option<Timestamp>, Option<Held>);
+
+fn taken(part: Part, guest: Option<Guest>) -> Taken {
+    let Part { start, permits, turn } = part;
+    let held = permits.is_some() || turn.is_some();
+    (start, held.then_some(Held { _permits: permits, turn, _guest: guest }))
+}
+
+/// Where a value is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Slot(usize),
+    Overflow,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self {
+            shards: (0..N_SHARDS).map(|_| Padded(RwLock::default())).collect(),
+            n_keys: AtomicU32::new(0),
+            overflow: RwLock::default(),
+            guests: Arc::default(),
+            overflowed: AtomicU64::new(0),
+        }
+    }
+
+    /// How many values have gates of their own.
+    pub(super) fn n_keys(&self) -> u32 {
+        self.n_keys.load(Relaxed)
+    }
+
+    /// How often the overflow gate was asked.
+    pub(super) fn overflowed(&self) -> u64 {
+        self.overflowed.load(Relaxed)
+    }
+
+    /// Takes what one value is asked for.
+    pub(super) fn take(
+        &self,
+        ask: &Ask<'_>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Taken, Refused> {
+        let home = &self.shards[shard_of(ask.hash)].0;
+        {
+            let shard = home.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(gate) = shard.gate(ask, now) {
+                return gate.take(ask.n, shard.moment(now, reading), reading).map(|part| taken(part, None));
+            }
+        }
+        let mut shard = home.write().unwrap_or_else(PoisonError::into_inner);
+        let now = shard.moment(now, reading);
+        match self.place(&mut shard, ask, &[], now) {
+            Place::Slot(place) => {
+                shard.slots[place].gate.take(ask.n, now, reading).map(|part| taken(part, None))
+            }
+            Place::Overflow => self.take_from_overflow(ask, now, reading),
+        }
+    }
+
+    /// Takes what several values, each named once, are asked for; all of it or nothing.
+    ///
+    /// Windows take nothing back, so the shards concerned are locked, in order, and all are asked before any is taken.
+    /// The call starts when the last of its turns has come, and all are taken for that moment.
+    pub(super) fn take_all(
+        &self,
+        asks: &[Ask<'_>],
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(Option<Timestamp>, Vec<Held>), Refused> {
+        let mut homes: Vec<_> = asks.iter().map(|ask| shard_of(ask.hash)).collect();
+        homes.sort_unstable();
+        homes.dedup();
+        let mut shards: Vec<_> = homes
+            .iter()
+            .map(|home| self.shards[*home].0.write().unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        let shard_at = |ask: &Ask<'_>| homes.binary_search(&shard_of(ask.hash)).expect("it is one of them");
+        let latest = |now: Timestamp, shard: &Shard| now.max(shard.moment(now, reading));
+        let now = shards.iter().fold(now, |now, shard| latest(now, shard));
+        // None of them may make room for another.
+        let mut spared: Vec<_> = asks.iter().map(|ask| ask.hash).collect();
+        spared.sort_unstable();
+        let mut n_shared = 0;
+        let in_overflow: Vec<bool> = asks
+            .iter()
+            .map(|ask| {
+                let is_shared = self.place(&mut shards[shard_at(ask)], ask, &spared, now) == Place::Overflow;
+                n_shared += if is_shared { ask.n } else { 0 };
+                is_shared
+            })
+            .collect();
+
+        let mut overflow = self.overflow.write().unwrap_or_else(PoisonError::into_inner);
+        let first_shared = asks.iter().zip(&in_overflow).find(|(_, is_shared)| **is_shared);
+        let overflow = first_shared.map(|(ask, _)| suiting(&mut overflow, ask, now));
+        let own = |ask: &Ask<'_>| {
+            let shard = &shards[shard_at(ask)];
+            &shard.slots[shard.find(ask).expect("it was placed, and spared since")].gate
+        };
+        let peeked = asks
+            .iter()
+            .zip(&in_overflow)
+            .filter(|(_, is_shared)| !**is_shared)
+            .map(|(ask, _)| own(ask).peek(ask.n, now, reading))
+            .chain(overflow.iter().map(|gate| gate.peek(n_shared, now, reading)));
+        let told = peeked.reduce(|one, other| match (one, other) {
+            (Ok(one), Ok(other)) => Ok(one.max(other)),
+            (Err(one), Err(other)) => Err(one.and(other)),
+            (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
+        });
+        let start = told.unwrap_or(Ok(None))?;
+        // Only turns tell a later moment, and only turns are asked for by it.
+        let now = start.unwrap_or(now);
+        let held = asks.iter().zip(&in_overflow).filter_map(|(ask, is_shared)| {
+            let taken = match overflow {
+                Some(gate) if *is_shared => self.take_as_guest(gate, ask, now, reading),
+                _ => own(ask).take(ask.n, now, reading).map(|part| taken(part, None)),
+            };
+            taken.map(|(_, held)| held).transpose()
+        });
+        Ok((start, held.collect::<Result<_, _>>()?))
+    }
+
+    /// What one value would be told: when to start, if not now. Takes nothing. A value without a gate is told what a new gate says.
+    pub(super) fn peek(
+        &self,
+        ask: &Ask<'_>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Option<Timestamp>, Refused> {
+        let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
+        match shard.find(ask) {
+            // Also by limits of an earlier load: whoever takes next converts the gate.
+            Some(place) => shard.slots[place].gate.peek(ask.n, shard.moment(now, reading), reading),
+            None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading),
+        }
+    }
+
+    /// Where to count a value; makes it a gate if there is room, and makes its gate suit its limits.
+    fn place(&self, shard: &mut Shard, ask: &Ask<'_>, spared: &[u64], now: Timestamp) -> Place {
+        if let Some(place) = shard.find(ask) {
+            let gate = &mut shard.slots[place].gate;
+            if !gate.suits(ask.limits, ask.generation, now) {
+                gate.adopt(ask.limits, ask.generation, now);
+            }
+            return Place::Slot(place);
+        }
+        if ask.is_exception {
+            self.n_keys.fetch_add(1, Relaxed);
+        } else if self.is_guest(ask.hash) || !self.make_room(shard, ask, spared, now) {
+            return Place::Overflow;
+        }
+        let overflow = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
+        let gate = match &*overflow {
+            Some(gate) if !ask.is_exception && !gate.is_at_rest(now) => {
+                drop(overflow);
+                // To have it for itself: what is being written there has to be complete.
+                let overflow = self.overflow.write().unwrap_or_else(PoisonError::into_inner);
+                let gate = overflow.as_ref().expect("it is never taken away");
+                gate.split(ask.limits, ask.generation, now)
+            }
+            _ => Gate::new(ask.limits, ask.generation, now),
+        };
+        Place::Slot(shard.insert(ask, gate))
+    }
+
+    fn is_guest(&self, hash: u64) -> bool {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner).contains(&hash)
+    }
+
+    /// Reserves a place for one more value.
+    fn make_room(&self, shard: &mut Shard, ask: &Ask<'_>, spared: &[u64], now: Timestamp) -> bool {
+        // Relaxed: only a number.
+        let reserve = |n_keys: u32| (n_keys < ask.max_keys).then_some(n_keys + 1);
+        let is_reserved = || self.n_keys.fetch_update(Relaxed, Relaxed, reserve).is_ok();
+        // Two are taken away for one, so that a table whose cap was lowered shrinks.
+        is_reserved() || (0..2).any(|_| self.evict(shard, shard_of(ask.hash), spared, now) && is_reserved())
+    }
+
+    /// Takes a gate at rest away, if one is found among the next few: first here, then in the shards that nobody uses.
+    fn evict(&self, shard: &mut Shard, home: usize, spared: &[u64], now: Timestamp) -> bool {
+        let mut budget = SCAN;
+        let mut found = shard.evict(&mut budget, spared, now);
+        for distance in 1..N_SHARDS {
+            if found || budget == 0 {
+                break;
+            }
+            // Not waited for: it may be waiting for this one.
+            let mut other = match self.shards[(home + distance) % N_SHARDS].0.try_write() {
+                Ok(other) => other,
+                Err(TryLockError::Poisoned(other)) => other.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            found = other.evict(&mut budget, spared, now);
+        }
+        if found {
+            self.n_keys.fetch_sub(1, Relaxed);
+        }
+        found
+    }
+
+    /// The caller has the value's shard for itself.
+    #[cold]
+    fn take_from_overflow(
+        &self,
+        ask: &Ask<'_>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Taken, Refused> {
+        {
+            let overflow = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(gate) = &*overflow
+                && gate.suits(ask.limits, ask.generation, now)
+            {
+                return self.take_as_guest(gate, ask, now, reading);
+            }
+        }
+        let mut overflow = self.overflow.write().unwrap_or_else(PoisonError::into_inner);
+        let gate = suiting(&mut overflow, ask, now);
+        self.take_as_guest(gate, ask, now, reading)
+    }
+
+    fn take_as_guest(
+        &self,
+        gate: &Gate,
+        ask: &Ask<'_>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Taken, Refused> {
+        self.overflowed.fetch_add(1, Relaxed);
+        let part = gate.take(ask.n, now, reading)?;
+        let guest = part.permits.is_some().then(|| {
+            self.guests.lock().unwrap_or_else(PoisonError::into_inner).push(ask.hash);
+            Guest { guests: Arc::clone(&self.guests), hash: ask.hash }
+        });
+        Ok(taken(part, guest))
+    }
+
+    /// The permits in flight of one value that has a gate, for tests.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self, key: &Key, hash: u64) -> Option<u32> {
+        let shard = self.shards[shard_of(hash)].0.read().unwrap_or_else(PoisonError::into_inner);
+        shard.slots.iter().find(|slot| slot.key == *key).map(|slot| slot.gate.in_flight())
+    }
+
+    /// The permits in flight of the overflow gate, and its guests, for tests.
+    #[cfg(test)]
+    pub(super) fn in_overflow(&self) -> (u32, usize) {
+        let gate = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
+        let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner).len();
+        (gate.as_ref().map_or(0, Gate::in_flight), guests)
+    }
+}
+
+/// The overflow gate, made to suit the limits that values without limits of their own have.
+fn suiting<'a>(overflow: &'a mut Option<Gate>, ask: &Ask<'_>, now: Timestamp) -> &'a Gate {
+    let gate = overflow.get_or_insert_with(|| Gate::new(ask.limits, ask.generation, now));
+    if !gate.suits(ask.limits, ask.generation, now) {
+        gate.adopt(ask.limits, ask.generation, now);
+    }
+    gate
+}
+
+impl Shard {
+    #[inline]
+    fn find(&self, ask: &Ask<'_>) -> Option<usize> {
+        let is_it = |place: &u32| {
+            let slot = &self.slots[*place as usize];
+            slot.hash == ask.hash && slot.key == *ask.key
+        };
+        self.index.find(ask.hash, is_it).map(|place| *place as usize)
+    }
+
+    /// The gate of a value, if it can be asked as it is.
+    #[inline]
+    fn gate(&self, ask: &Ask<'_>, now: Timestamp) -> Option<&Gate> {
+        let gate = &self.slots[self.find(ask)?].gate;
+        gate.suits(ask.limits, ask.generation, now).then_some(gate)
+    }
+
+    /// The reading to decide by: a new one if a gate was taken away by a later one.
+    #[inline]
+    fn moment(&self, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Timestamp {
+        if now < self.swept_at { reading().max(self.swept_at) } else { now }
+    }
+
+    fn insert(&mut self, ask: &Ask<'_>, gate: Gate) -> usize {
+        let place = self.slots.len();
+        self.slots.push(Slot { hash: ask.hash, key: ask.key.clone(), gate });
+        let slots = &self.slots;
+        let number = u32::try_from(place).expect("at most a million values and their exceptions");
+        self.index.insert_unique(ask.hash, number, |place| slots[*place as usize].hash);
+        place
+    }
+
+    fn evict(&mut self, budget: &mut usize, spared: &[u64], now: Timestamp) -> bool {
+        for _ in 0..self.slots.len().min(*budget) {
+            *budget -= 1;
+            if self.hand >= self.slots.len() {
+                self.hand = 0;
+            }
+            let slot = &self.slots[self.hand];
+            if slot.gate.is_at_rest(now) && spared.binary_search(&slot.hash).is_err() {
+                self.remove(self.hand);
+                self.swept_at = self.swept_at.max(now);
+                return true;
+            }
+            self.hand += 1;
+        }
+        false
+    }
+
+    /// Takes a slot away; the last one takes its place.
+    fn remove(&mut self, place: usize) {
+        let (last, hash) = (self.slots.len() - 1, self.slots[place].hash);
+        let is_at = |wanted: usize| move |place: &u32| *place as usize == wanted;
+        if let Ok(entry) = self.index.find_entry(hash, is_at(place)) {
+            entry.remove();
+        }
+        if let Some(moved) = self.index.find_mut(self.slots[last].hash, is_at(last)) {
+            *moved = u32::try_from(place).expect("a place before one that fits");
+        }
+        self.slots.swap_remove(place);
+    }
+}
+
+/// By other bits of the hash than those that the index goes by.
+#[inline]
+fn shard_of(hash: u64) -> usize {
+    (hash >> 32) as usize % N_SHARDS
+}
