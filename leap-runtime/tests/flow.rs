@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use common::{R, at, call_of, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
-    Behavior, Cause, FlowRule, IsolationRule, Mode, Outcome, Precision, Registry, RuleError, RuleSet,
-    Timestamp,
+    Behavior, Cause, FlowRule, HotRule, IsolationRule, Mode, Outcome, Precision, Registry, RuleError,
+    RuleSet, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -537,6 +537,38 @@ fn statistics_count_more_charged_bytes_than_32_bits_hold() {
     let stats = registry.stats(R).unwrap();
     assert_eq!((stats.minute().passed(), stats.minute().calls()), (3 * gigabytes + 3, 3));
     assert_eq!((stats.minute().success(), stats.second().passed()), (3 * gigabytes + 3, gigabytes + 1));
+}
+
+/// Permits passed in each of so many seconds, in which calls of 4 permits come every 10 ms.
+fn passed_by_second(rules: RuleSet, origin: &str, seconds: u64) -> Vec<u64> {
+    let (registry, clock) = registry_with(rules);
+    let second = |second| {
+        let passed = (0..100).filter(|call| {
+            clock.set(at(second * 1_000 + call * 10));
+            registry.enter_with(R).permits(4).origin(origin).enter().is_ok()
+        });
+        passed.count() as u64 * 4
+    };
+    (0..seconds).map(second).collect()
+}
+
+#[test]
+fn a_warm_up_climbs_under_load_whatever_other_rules_stand_beside_it() {
+    // Cold, it lets 50 / 3 permits through, and calls of 4 use 16 of them: what is refused is what tells load from quiet.
+    let (period, cold_factor) = (ms(10_000), 3.0);
+    for behavior in [
+        Behavior::WarmUp { period, cold_factor },
+        Behavior::WarmUpThrottle { period, cold_factor, max_wait: Duration::ZERO },
+    ] {
+        let warm_up = FlowRule::new(50.0, behavior).unwrap();
+        let idle = HotRule::concurrency("user", 1).unwrap();
+        let alone = passed_by_second(RuleSet::new().flow(R, warm_up.clone()), "", 20);
+        assert!(alone[0] < 24 && *alone.last().unwrap() >= 48, "{alone:?}");
+        let beside = RuleSet::new().flow(R, warm_up.clone()).hot(R, idle);
+        assert_eq!(passed_by_second(beside, "", 20), alone);
+        let of_origin = RuleSet::new().flow(R, warm_up.for_each_origin().unwrap());
+        assert_eq!(passed_by_second(of_origin, "vip", 20), alone);
+    }
 }
 
 #[test]

@@ -320,7 +320,8 @@ impl Plan {
             Hand::Permits(ticket) => reservation.take_permits(Some(ticket), request.permits, now, around)?,
             Hand::Place(place) => reservation.take_permits_placed(place, request.permits)?,
         };
-        let gates = self.ask_all(arrival, place.is_some(), now, reading)?;
+        let gates = self.ask_all(request, now, reading)?;
+        let place = self.ask_flow(place, arrival, now, around)?;
         let when = reservation.commit(arrival, gates, Pace { start, by: None }, now, reading)?;
 
         let n = u64::from(request.permits);
@@ -349,34 +350,46 @@ impl Plan {
         }
     }
 
-    /// Asks everything that counts what it lets through for good, so that nothing is counted in vain. Returns the gates that
-    /// the call has to go through.
+    /// Asks everything but the resource's own flow that counts what it lets through for good, so that nothing is counted in
+    /// vain. Returns the gates that the call has to go through.
     fn ask_all<'a>(
         &'a self,
-        arrival: &Arrival<'a>,
-        has_place: bool,
+        request: &Request<'a>,
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Selected<'a>, Refusal<'a>> {
-        let Arrival { request, system, passed, .. } = *arrival;
-        let n = u64::from(request.permits);
-        let mut gates = Selected::default();
-        if let Some(extras) = &self.extras {
-            extras.ask(request, now, &reading)?;
-            gates = extras.scoped.select(request.origin, request.entrance, now, &reading);
-            gates.peek(n, now, &reading)?;
-        }
-        // Whoever may wait for a place, or has one, is told by the windows themselves.
-        if (self.extras.is_some() || system.is_some()) && !has_place && !request.priority {
-            self.flow.peek(passed, now, n, &reading)?;
-        }
+        let Some(extras) = &self.extras else { return Ok(Selected::default()) };
+        extras.ask(request, now, &reading)?;
+        let gates = extras.scoped.select(request.origin, request.entrance, now, &reading);
+        gates.ask(request.permits.into(), now, &reading)?;
         Ok(gates)
+    }
+
+    /// Asks the resource's own flow, where others count before it does: a call that is refused, or has to wait for its place
+    /// in the next window, is counted nowhere.
+    fn ask_flow(
+        &self,
+        place: Option<Place>,
+        arrival: &Arrival<'_>,
+        now: Timestamp,
+        around: &impl Around,
+    ) -> Result<Option<Place>, Stop<'_>> {
+        let Arrival { request, system, passed, .. } = *arrival;
+        if self.extras.is_none() && system.is_none() {
+            return Ok(place);
+        }
+        let n = request.permits.into();
+        self.flow.ask_turns(passed, now, n)?;
+        match self.flow.windows().ask_before(place.as_ref(), passed, now, n, || around.reading()) {
+            Ok(()) => Ok(place),
+            Err(refusal) => Err(self.refused(place, refusal, request.priority, passed, n, now, around)),
+        }
     }
 
     /// The windows, last.
     fn commit_windows(
         &self,
-        place: Option<Place>,
+        mut place: Option<Place>,
         priority: bool,
         passed: &AtomicU64,
         n: u64,
@@ -384,23 +397,40 @@ impl Plan {
         around: &impl Around,
     ) -> Result<u64, Stop<'_>> {
         let (windows, reading) = (self.flow.windows(), || around.reading());
-        if let Some(mut place) = place {
-            let admitted = windows.admit_placed(&mut place, passed, now, n, reading);
-            return admitted.map_err(|refusal| match refusal.until {
+        let admitted = match &mut place {
+            Some(place) => windows.admit_placed(place, passed, now, n, reading),
+            None => windows.admit(passed, now, n, reading),
+        };
+        admitted.map_err(|refusal| self.refused(place, refusal, priority, passed, n, now, around))
+    }
+
+    /// What becomes of a call that the windows refuse: it keeps its place, or takes one if it has priority.
+    #[expect(clippy::too_many_arguments, reason = "all that is known of the call, twice")]
+    fn refused<'a>(
+        &self,
+        place: Option<Place>,
+        refusal: Refusal<'a>,
+        priority: bool,
+        passed: &AtomicU64,
+        n: u64,
+        now: Timestamp,
+        around: &impl Around,
+    ) -> Stop<'a> {
+        if let Some(place) = place {
+            return match refusal.until {
                 Some(until) => Stop::Place(place, until),
                 None => refusal.into(),
-            });
+            };
         }
-        windows.admit(passed, now, n, reading).map_err(|refusal| {
-            let may_wait = priority && around.can_wait();
-            match may_wait.then(|| windows.take_place(passed, now, n, reading)).flatten() {
-                Some(place) => {
-                    let until = place.until();
-                    Stop::Place(place, until)
-                }
-                None => refusal.into(),
+        let may_wait = priority && around.can_wait();
+        let take_place = || self.flow.windows().take_place(passed, now, n, || around.reading());
+        match may_wait.then(take_place).flatten() {
+            Some(place) => {
+                let until = place.until();
+                Stop::Place(place, until)
             }
-        })
+            None => refusal.into(),
+        }
     }
 
     /// What a call would be told; takes nothing.

@@ -116,6 +116,14 @@ impl Flow {
         self.windows.peek(total, now, n, reading)
     }
 
+    /// Whether the throttles have a turn for a call of `n` permits that is on its way in; takes none.
+    pub(crate) fn ask_turns(&self, total: &AtomicU64, now: Timestamp, n: u64) -> Result<(), Refusal<'_>> {
+        if self.is_paced() {
+            self.start(total, now, n).inspect_err(|_| self.note_demand(total, now))?;
+        }
+        Ok(())
+    }
+
     /// Takes a turn of every throttle, so that the call starts when all let it; says when, if that is not now. `turns`
     /// then holds what was taken, and is left as it was if one says no.
     ///

@@ -105,6 +105,13 @@ impl Gate {
         self.flow.peek(&self.word.admitted, now, n, reading)
     }
 
+    /// As [`peek`](Self::peek), for a call that is on its way in.
+    fn ask(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
+        let admitted = &self.word.admitted;
+        self.flow.ask_turns(admitted, now, n)?;
+        self.flow.windows().ask_before(None, admitted, now, n, reading)
+    }
+
     /// Takes `n` permits, and what turns that takes: then it says when the call may start, if that is later.
     fn commit(
         &self,
@@ -295,8 +302,8 @@ impl<'a> Selected<'a> {
         }
     }
 
-    /// Would `n` permits get through all gates? The first rule that refuses is named, with the latest moment of all.
-    pub(crate) fn peek(
+    /// Would `n` permits of this call get through all gates? The first rule that refuses is named, with the latest moment of all.
+    pub(crate) fn ask(
         &self,
         n: u64,
         now: Timestamp,
@@ -304,7 +311,7 @@ impl<'a> Selected<'a> {
     ) -> Result<(), Refusal<'a>> {
         let mut verdict = Verdict::new(now);
         for Chosen { rule, gate } in self.first.iter().chain(&self.second).chain(&self.more) {
-            verdict.hear(rule, &gate.peek(n, now, reading));
+            verdict.hear(rule, &gate.ask(n, now, reading));
         }
         verdict.result()
     }

@@ -403,7 +403,24 @@ impl Windows {
         Some(Place { until, held: Some(held) })
     }
 
-    /// As [`admit`](Self::admit), but takes nothing.
+    /// What [`admit`](Self::admit) would tell a call that is on its way in, perhaps with a place; takes nothing.
+    pub(crate) fn ask_before(
+        &self,
+        place: Option<&Place>,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'_>> {
+        self.ask_as(place, total, now, n, &reading).or_else(|(first, answer)| {
+            if self.is_moving {
+                self.note_demand(first, total, now);
+            }
+            self.refuse(first, answer, total, n, now, &reading)
+        })
+    }
+
+    /// As [`admit`](Self::admit), but takes nothing, and leaves no trace of having been asked.
     pub(crate) fn peek(
         &self,
         total: &AtomicU64,
@@ -411,11 +428,23 @@ impl Windows {
         n: u64,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
+        self.ask_as(None, total, now, n, &reading)
+            .or_else(|(first, answer)| self.refuse(first, answer, total, n, now, &reading))
+    }
+
+    /// As [`ask_all`](Self::ask_all), of what has passed at the moment.
+    fn ask_as(
+        &self,
+        place: Option<&Place>,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), (usize, Answer)> {
         loop {
-            match self.ask_all(None, total, total.load(Ordering::Acquire), n, now, &reading) {
-                Ok(()) => return Ok(()),
+            match self.ask_all(place, total, total.load(Ordering::Acquire), n, now, reading) {
                 Err((_, Answer::Stale)) => {}
-                Err((first, answer)) => return self.refuse(first, answer, total, n, now, &reading),
+                answer => return answer,
             }
         }
     }

@@ -54,7 +54,7 @@ impl Scoped {
         let (origin, entrance) = (leak(from.0), leak(from.1));
         let (now, reading) = (at(ms), &|| at(ms));
         let selected = self.select(some(origin), some(entrance), now, reading);
-        selected.peek(n, now, reading)?;
+        selected.ask(n, now, reading)?;
         selected.commit(n, now, &mut vec![], reading).map(drop)
     }
 
@@ -269,7 +269,7 @@ fn threads_with_more_origins_than_places_never_exceed_an_origins_limit() {
                         let origin = ["a", "b", "c", "d", "e"][(thread % 2 + i / 7 + i * i * round) % 5];
                         let ms = 60 * i as u64;
                         let selected = scoped.select(Some(origin), None, at(ms), &|| at(ms));
-                        let fits = selected.peek(1, at(ms), &|| at(ms)).is_ok();
+                        let fits = selected.ask(1, at(ms), &|| at(ms)).is_ok();
                         if fits && selected.commit(1, at(ms), &mut vec![], &|| at(ms)).is_ok() {
                             passed.lock().unwrap().entry(origin).or_default().push(ms);
                         }
@@ -415,7 +415,7 @@ proptest! {
             prop_assert!(scoped.n_gates() <= most);
             // A question does not know of the place that a call would find.
             let selected = scoped.select(Some(origin), None, at(now), &|| at(now));
-            if selected.peek(n, at(now), &|| at(now)).is_ok() {
+            if selected.ask(n, at(now), &|| at(now)).is_ok() {
                 selected.commit(n, at(now), &mut vec![], &|| at(now)).unwrap();
                 let admitted = admitted.entry(origin).or_default();
                 admitted.push((now, n));
