@@ -104,9 +104,10 @@ pub(crate) struct Refusal<'a> {
 /// The kind of check that says no, and what it saw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum By<'a> {
-    /// `fits` tells whether as many permits can ever pass at once.
+    /// `limit` is what the rule allows at this moment, `fits` whether as many permits can ever pass at once.
     Flow {
         rule: &'a FlowRule,
+        limit: f64,
         fits: bool,
     },
     /// It would have had to wait for too long: until the moment of the refusal plus the rule's longest wait. `fits`
@@ -229,9 +230,9 @@ impl Blocked {
         let taken = |limit: f64| (limit.floor() + 1.0 - f64::from(asked)).max(0.0);
         let RuleId { mut function, kind, position } = *refusal.rule;
         let (limit, observed, ns, seen) = match refusal.by {
-            By::Flow { rule, fits } => {
+            By::Flow { rule, limit, fits } => {
                 let seen = if fits { Seen::Full } else { Seen::TooMany };
-                (rule.limit(), taken(rule.limit()), rule.interval_ns(), seen)
+                (limit, taken(limit), rule.interval_ns(), seen)
             }
             By::Pace { rule, fits: false } => (rule.limit(), 0.0, rule.interval_ns(), Seen::TooMany),
             By::Pace { rule, fits: true } => (rule.limit(), 0.0, rule.max_wait_ns(), Seen::TooLate),
@@ -320,7 +321,8 @@ impl Blocked {
     }
 
     /// What the rule allows: permits per interval, permits in flight, or the limit of the system's figure in its own unit
-    /// (seconds for response times). None where nothing is counted.
+    /// (seconds for response times). Of a window that warms up, what it allows at this moment. None where nothing is
+    /// counted.
     pub fn limit(&self) -> Option<f64> {
         match self.seen {
             Seen::Full | Seen::TooMany | Seen::TooLate | Seen::Busy | Seen::System(_) => Some(self.limit),

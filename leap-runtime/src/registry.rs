@@ -184,7 +184,7 @@ impl Registry {
     ///
     /// A loaded rule replaces the rules of its kind that attributes gave the resource; loading a set without it
     /// brings them back. A rule in the same place as before keeps its live state where it fits: a breaker of the same
-    ///     /// window stays open. What passed before counts on in the windows of a rule that keeps its place and interval, and
+    /// window stays open. What passed before counts on in the windows of a rule that keeps its place and interval, and
     /// in windows of a shape that stood already (the same interval and buckets, or exact ones, which remember as many
     /// permits as the largest exact limit so far). Any other window starts empty.
     ///

@@ -525,6 +525,23 @@ fn an_exact_window_takes_any_charge_and_is_full_for_an_interval() {
 }
 
 #[test]
+fn a_block_of_a_cold_resource_names_the_limit_of_the_moment_and_not_the_one_it_climbs_to() {
+    let warm_up = Behavior::WarmUp { period: Duration::from_secs(10), cold_factor: 3.0 };
+    let rule = FlowRule::new(90.0, warm_up).unwrap();
+    let (registry, _) =
+        registry_with(RuleSet::new().flow(R, rule.clone()).flow("scoped", rule.for_each_origin().unwrap()));
+    for resource in [R, "scoped"] {
+        let call = || registry.enter_with(resource).origin("web").enter();
+        assert_eq!((0..30).filter(|_| call().is_ok()).count(), 30);
+        let blocked = call().unwrap_err();
+        assert_eq!((blocked.limit(), blocked.observed()), (Some(30.0), Some(30.0)));
+        // More than it will ever allow.
+        let blocked = registry.enter_with(resource).origin("web").permits(91).enter().unwrap_err();
+        assert_eq!((blocked.limit(), blocked.retry_after()), (Some(90.0), None));
+    }
+}
+
+#[test]
 fn statistics_count_more_charged_bytes_than_32_bits_hold() {
     let (registry, clock) = registry_with(RuleSet::new());
     let gigabytes = 5_000_000_000;

@@ -146,7 +146,8 @@ impl Associated {
         match first {
             None => Ok(()),
             Some((Asked { id, rule, .. }, fits)) => {
-                Err(Refusal { rule: id, by: By::Flow { rule, fits }, until: latest })
+                let limit = rule.limit();
+                Err(Refusal { rule: id, by: By::Flow { rule, limit, fits }, until: latest })
             }
         }
     }

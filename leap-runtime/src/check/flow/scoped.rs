@@ -367,7 +367,8 @@ struct Verdict<'a> {
 /// What a gate said of its rule, without the gate.
 #[derive(Clone, Copy)]
 enum Said {
-    Full,
+    /// With what it allows at the moment.
+    Full(f64),
     TooMany,
     TooLate,
 }
@@ -382,7 +383,8 @@ impl<'a> Verdict<'a> {
             let said = match refusal.by {
                 By::Flow { fits: false, .. } | By::Pace { fits: false, .. } => Said::TooMany,
                 By::Pace { fits: true, .. } => Said::TooLate,
-                _ => Said::Full,
+                By::Flow { limit, .. } => Said::Full(limit),
+                _ => Said::Full(rule.rule.limit()),
             };
             self.refuse(rule, said, refusal.until);
         }
@@ -396,8 +398,8 @@ impl<'a> Verdict<'a> {
     fn result(self) -> Result<(), Refusal<'a>> {
         let Some((ScopedRule { id, rule, .. }, said)) = self.first else { return Ok(()) };
         let by = match said {
-            Said::Full => By::Flow { rule, fits: true },
-            Said::TooMany => By::Flow { rule, fits: false },
+            Said::Full(limit) => By::Flow { rule, limit, fits: true },
+            Said::TooMany => By::Flow { rule, limit: rule.limit(), fits: false },
             Said::TooLate => By::Pace { rule, fits: true },
         };
         Err(Refusal { rule: id, by, until: self.latest })

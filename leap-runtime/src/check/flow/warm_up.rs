@@ -175,18 +175,21 @@ impl WarmUp {
     }
 
     /// As [`rate`](Self::rate), for a window: whole ones and, where Sentinel does not think otherwise, at least one.
-    pub(super) fn permits(&self, total: &AtomicU64, now: Timestamp) -> u64 {
+    pub(super) fn whole_rate(&self, total: &AtomicU64, now: Timestamp) -> f64 {
         let rate = self.rate(total, now);
+        // What is a whole number but for the parts in which tokens are kept is one.
+        if self.curve.is_sentinel { rate.floor() } else { (rate * (1.0 + 1e-6)).floor().max(1.0) }
+    }
+
+    /// The same as a count.
+    pub(super) fn permits(&self, total: &AtomicU64, now: Timestamp) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "2³¹ at most; a NaN is 0"
         )]
-        if self.curve.is_sentinel {
-            rate as u64
-        } else {
-            // What is a whole number but for the parts in which tokens are kept is one.
-            ((rate * (1.0 + 1e-6)) as u64).max(1)
+        {
+            self.whole_rate(total, now) as u64
         }
     }
 

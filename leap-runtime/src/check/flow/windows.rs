@@ -562,8 +562,13 @@ impl Windows {
                 until = until.zip(answer.until()).map(|(latest, other)| latest.max(other));
             }
         }
-        let Terms { id, rule, .. } = &*self.limits[first].terms;
-        Err(Refusal { rule: id, by: By::Flow { rule, fits: answer != Answer::Never }, until })
+        let Terms { id, rule, warm_up, .. } = &*self.limits[first].terms;
+        let fits = answer != Answer::Never;
+        let limit = match warm_up {
+            Some(warm_up) if fits => warm_up.whole_rate(total, now),
+            _ => rule.limit(),
+        };
+        Err(Refusal { rule: id, by: By::Flow { rule, limit, fits }, until })
     }
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
