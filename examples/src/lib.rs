@@ -1,4 +1,4 @@
-//! What the example programs share: reading a number from the command line.
+//! What the example programs share: reading a number from the command line, and drawing one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,4 +14,9 @@ pub fn number<T: FromStr<Err: fmt::Display>>(
 ) -> Result<T, lexopt::Error> {
     let text = parser.value()?.into_string()?;
     text.parse().map_err(|error| format!("`{option} {text}` will not do: {error}").into())
+}
+
+/// As many marks as `n` holds times `per_mark`, for a column that shows a figure at a glance.
+pub fn bar(n: u32, per_mark: u32) -> String {
+    "#".repeat(n.div_ceil(per_mark) as usize)
 }
