@@ -24,6 +24,114 @@ fn figures(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
+/// That a program without options ends well, and has printed these lines in this order, among others.
+fn assert_prints(program: &str, lines: &[&str]) {
+    let output = run(program, &[]);
+    let (printed, complaints) = (text(&output.stdout), text(&output.stderr));
+
+    assert!(output.status.success() && complaints.is_empty(), "{complaints}");
+    let mut printed_lines = printed.lines();
+    for line in lines {
+        assert!(
+            printed_lines.any(|printed| printed == *line),
+            "no line `{line}`, or too early, in\n{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_cold_resource_gets_a_third_of_its_limit_and_all_of_it_when_it_is_warm() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_warm_up"),
+        &[
+            "second  offered  passed  blocked  limit of the moment, and a mark per two that passed",
+            "     0      125      33       92     33  #################",
+            "     5      125      44       81     44  ######################",
+            "    10      125      83       42     83  ##########################################",
+            "    11      125     100       25    100  ##################################################",
+            "    14        0       0        0      -",
+            "    17      125      79       46     79  ########################################",
+            "    18      125     100       25    100  ##################################################",
+            "    33      125      33       92     33  #################",
+            "1354 passed, 1396 blocked",
+        ],
+    );
+}
+
+#[test]
+fn throttled_calls_start_a_tenth_of_a_second_apart_and_a_burst_goes_first() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_throttle"),
+        &[
+            "a sync loop",
+            "     1        0       0      0",
+            "     2        0     100    100",
+            "     6      400     500    100",
+            "async calls",
+            "     0        8        8        0           0          0 ms  ########",
+            "     1       20        6       14           0        500 ms  ######",
+            "     5       20       10        5           5        450 ms  ##########",
+            "     6        0        5        0           0        500 ms  #####",
+            "async calls, with a burst of 10",
+            "     1       20       15        5           0        500 ms  ###############",
+        ],
+    );
+}
+
+#[test]
+fn one_user_floods_a_search_and_no_other_notices() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_hot_parameter"),
+        &[
+            "     1     4 /   4     8 /   8    50 /  50     5 /   5  ###",
+            "     2     5 /   5    10 /  10    40 /  40    10 / 200  #####",
+            "     4     5 /   5    10 /  10    50 / 100    10 / 500  #####",
+            "        the top 3 of 4 values of hot_parameter::search/hot/0:",
+            "           mallory   500 permits asked for",
+            "               vip   100 permits asked for",
+            "               bob    10 permits asked for",
+            "     6     4 /   4     8 /   8    40 /  40     5 /   5  ###",
+        ],
+    );
+}
+
+#[test]
+fn a_busy_machine_is_held_to_what_gets_through_and_nobody_is_refused_when_it_is_over() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_system"),
+        &[
+            "     2      150     150          6    40 ms     150        0          6    40 ms  0.60       6.0",
+            "     5      300     300        301   836 ms     247       53         19    75 ms  1.00      18.9",
+            "     7      300     300        505  1511 ms     248       52         18    75 ms  1.00      18.9",
+            "     9      150     150        191  1725 ms     150        0          6    40 ms  0.62       6.0",
+            "    11      150     150          6    40 ms     150        0          6    40 ms  0.60       6.0",
+        ],
+    );
+}
+
+#[test]
+fn entrances_and_origins_have_limits_and_figures_of_their_own() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_entrance"),
+        &[
+            "rules: 3 added, 0 changed, 0 kept, 0 removed",
+            "     1    20 / 20     5 /  5     5 /  5     0 / 10      20 /  20  ##########",
+            "     2    20 / 40     5 /  5     5 / 25     0 / 10      30 / 100  ###############",
+            "     3    20 / 20     5 / 25     5 /  5     0 / 10      30 / 100  ###############",
+            "calls              passed   blocked exceptions in flight",
+            "jobs                  260         0        140         0",
+            "  report.row          260         0        140         0",
+            "    stock.read        120       140          0         0",
+            "shops                 122        92          0         0",
+            "  orders.create       122        92          0         0",
+            "    stock.read        122         0          0         0",
+            "orders.create   passed  blocked  of which by authority",
+            "  app               80       20                      0",
+            "  crawler            0       32                     32",
+        ],
+    );
+}
+
 #[test]
 fn without_a_rule_every_call_passes() {
     let figures = figures(&["--rows", "500"]);

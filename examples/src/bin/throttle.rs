@@ -100,10 +100,11 @@ where
             });
             clock.0.advance(TICK);
         }
-        let (wait, longest) = (under_way.len(), longest.as_millis());
-        let row =
-            format!("{second:>6}  {offered:>7}  {started:>7}  {blocked:>7}  {wait:>10}  {longest:>9} ms");
-        println!("{row}  {}", bar(started, 1));
+        let (wait, longest, bar) = (under_way.len(), longest.as_millis(), bar(started, 1));
+        let row = format!(
+            "{second:>6}  {offered:>7}  {started:>7}  {blocked:>7}  {wait:>10}  {longest:>9} ms  {bar}"
+        );
+        println!("{}", row.trim_end());
     }
 }
 

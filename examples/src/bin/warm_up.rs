@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (per_second, seconds) in LOAD {
         for _ in 0..seconds {
             let row = registry.scope(|| call(&clock, per_second));
-            println!("{second:>6}  {row}");
+            println!("{second:>6}  {}", row.trim_end());
             second += 1;
         }
     }
