@@ -37,12 +37,24 @@
 //! # Where to look
 //!
 //! - [`guarded`]: the attribute and all its arguments.
+//! - [`guide`]: which rule to choose when, and a page for each kind.
 //! - [`Registry`]: enter by name, load rules, ask for statistics, have a registry of your own.
-//! - [`RuleSet`], [`FlowRule`], [`IsolationRule`], [`BreakerRule`]: rules as data.
+//! - [`RuleSet`], and rules as data: [`FlowRule`], [`IsolationRule`], [`BreakerRule`], [`HotRule`], [`AuthorityRule`],
+//!   [`SystemRule`].
 //! - [`Blocked`], [`FromBlocked`]: what a blocked call is told.
+//! - [`Context`], [`InContext`]: by which entrance calls come in, and from whom; [`CallTree`]: who entered what.
+//! - [`ResourceStats`], [`SystemStats`]: what happened, by resource, origin, entrance and hot value; and to the whole.
+//! - [`BreakerHandle`]: breakers moved by hand.
 //! - [`Observer`]: be told of blocks, transitions, loads.
-//! - [`Limiter`], [`LeapArray`]: the limiter and the sliding window, alone.
+//! - [`Check`], [`SystemProbe`], [`Sleep`], [`Clock`]: checks, figures of the machine, a timer and a time of your own.
+//! - [`Limiter`], [`LeapArray`], [`HotLeapArray`]: the limiter and the sliding windows, alone.
 //! - [`ManualClock`]: tests on virtual time.
+//!
+//! # Waiting
+//!
+//! A call waits only where a rule says so (`behavior = throttle`, `queue_ms`, `priority`), and never longer. A sync function
+//! parks its thread; an async one awaits, by tokio's timer or any other [`Sleep`], and may be dropped at any moment. See
+//! the [guide](guide#what-waits-and-what-blocks).
 //!
 //! # Features
 //!
@@ -86,6 +98,7 @@ mod resource;
 
 #[doc(hidden)]
 pub mod __private;
+pub mod guide;
 mod limiter;
 mod stats;
 #[cfg(feature = "tracing")]

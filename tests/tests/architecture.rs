@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of leap-runtime, lowest first, as ARCHITECTURE.md lists them.
-const RUNTIME: [&str; 26] = [
+const RUNTIME: [&str; 27] = [
     "sync",
     "named",
     "clock",
@@ -31,6 +31,7 @@ const RUNTIME: [&str; 26] = [
     "limiter",
     "stats",
     "tracing",
+    "guide",
     "lib",
 ];
 const WINDOW: [&str; 5] = ["pass_log", "leap_array", "statistics", "histogram", "hot_leap_array"];

@@ -1,0 +1,97 @@
+//! The rules, a page each: what a rule does, when to choose it, how it decides and where that comes from.
+//!
+//! # Which rule, when
+//!
+//! | what is to be kept | rule | a call too many |
+//! | --- | --- | --- |
+//! | so many calls per second, minute, day | [flow] | is blocked |
+//! | the same, for what is cold after a start or a pause | [warm-up](warm_up) | is blocked |
+//! | an even pace, for what suffers from bursts | [throttle] | waits for its turn |
+//! | so many calls at once, where each holds a connection or a thread | [isolation] | is blocked, or queues |
+//! | nobody calls what fails or hangs | [breaker] | is blocked until probes have succeeded |
+//! | no single user, tenant or product takes everything | [hot parameters](hot_parameter) | is blocked, or waits |
+//! | one caller has a limit of its own, or all others have | [origin] | as of a flow rule |
+//! | one way in has a limit of its own | [entrance] | as of a flow rule |
+//! | one resource makes room for another | [associated] | is blocked |
+//! | some may not call at all | [authority] | is blocked |
+//! | the machine and the process as a whole | [system] | is blocked, if it is inbound |
+//! | something that only the application knows | [custom] | as the check says |
+//!
+//! A call that is more important than others may wait where they are blocked: see [priority].
+//!
+//! Rules add up: a resource may have any number of them, of any kind, and a call passes if all of them let it. A good start
+//! for a dependency is an isolation and a breaker; for a front door a flow rule, a hot parameter and the system's CPU.
+//!
+//! # In which order a call is asked
+//!
+//! 1. [Authority](authority): who may not call learns nothing else.
+//! 2. [System](system), if the call is inbound.
+//! 3. [Custom checks](custom), in the order in which they were added.
+//! 4. [Breakers](breaker); a call that is to be a probe takes a slot.
+//! 5. [Isolation](isolation), which takes the permits in flight.
+//! 6. [Hot parameters](hot_parameter), then the flow rules that look elsewhere: [associated] resources,
+//!    [entrances](entrance) and [origins](origin).
+//! 7. The resource's own flow: [throttles](throttle), then windows ([flow], [warm-up](warm_up)).
+//!
+//! The first that says no is named in the [`Blocked`](crate::Blocked). What an earlier one had taken (a probe slot, permits in
+//! flight, a turn) is given back then. What was counted in a window is never given back, so all that counts in windows is
+//! asked once before any of it is counted, and the resource's own windows come last, in one step for all of them: when
+//! nobody else calls at that moment, a call that is blocked has used up nothing.
+//!
+//! # What waits and what blocks
+//!
+//! Nothing waits unless it was told to. A check never sleeps itself; it says until when the call is to wait.
+//!
+//! | what | waits for | at most | while it waits it counts as |
+//! | --- | --- | --- | --- |
+//! | `behavior = throttle`, `warm_up_throttle`, also in `hot(…)` | its turn | `max_wait_ms` (500) | passed, `waiting` |
+//! | `max_concurrency` with `queue_ms` | permits that come back | `queue_ms` | neither passed nor blocked, `queued` |
+//! | `priority` | a place in the next window | about one interval | neither passed nor blocked |
+//! | [`Verdict::Wait`](crate::Verdict) of a custom check | that time | that time | passed, `waiting` |
+//!
+//! A call that would have to wait longer is blocked at once. While it queues or has a place, nothing has been decided: when its
+//! time has come it is asked by all rules anew. The response time begins when the body does, and waits are not in it.
+//!
+//! A sync function parks its thread. An async one awaits and holds no thread: its task is woken by the
+//! [clock](crate::Clock::wake_at), if that does not follow real time, else by the registry's [`Sleep`](crate::Sleep), which is
+//! tokio's timer where the feature `tokio` is on. Where there is neither, an async call that would have to wait is blocked,
+//! and says so.
+//!
+//! # What a cancelled call gives back
+//!
+//! An async call may be dropped at any moment. It ends as [cancelled](crate::Outcome::Cancelled), which is no verdict to a
+//! breaker, and no response time.
+//!
+//! | dropped while it | given back | stays counted |
+//! | --- | --- | --- |
+//! | runs | permits in flight, of the resource, of a hot value and of the system; a probe's slot | what it took of windows |
+//! | waits for its turn | the same; the turn too, unless somebody queued behind it | what it took of windows |
+//! | queues for permits | its place in the queue; permits granted meanwhile go to the next | nothing |
+//! | waits for a place | the place | nothing |
+//!
+//! A panic gives back the same, and is an [exception](crate::Outcome::Exception).
+
+#[doc = include_str!("flow.md")]
+pub mod flow {}
+#[doc = include_str!("warm_up.md")]
+pub mod warm_up {}
+#[doc = include_str!("throttle.md")]
+pub mod throttle {}
+#[doc = include_str!("priority.md")]
+pub mod priority {}
+#[doc = include_str!("isolation.md")]
+pub mod isolation {}
+#[doc = include_str!("breaker.md")]
+pub mod breaker {}
+#[doc = include_str!("origin.md")]
+pub mod origin {}
+#[doc = include_str!("entrance.md")]
+pub mod entrance {}
+#[doc = include_str!("associated.md")]
+pub mod associated {}
+#[doc = include_str!("authority.md")]
+pub mod authority {}
+#[doc = include_str!("system.md")]
+pub mod system {}
+#[doc = include_str!("custom.md")]
+pub mod custom {}
