@@ -83,6 +83,8 @@ pub mod priority {}
 pub mod isolation {}
 #[doc = include_str!("breaker.md")]
 pub mod breaker {}
+#[doc = include_str!("hot_parameter.md")]
+pub mod hot_parameter {}
 #[doc = include_str!("origin.md")]
 pub mod origin {}
 #[doc = include_str!("entrance.md")]
