@@ -123,6 +123,9 @@ use proc_macro2::TokenStream;
 /// Functions that are guarded under one resource share its limits and its statistics, and their attributes' rules add up.
 /// A rule that is loaded while the service runs replaces all rules of its kind that attributes gave the resource.
 ///
+/// What each kind of rule does over time, when to choose it and by which formula it decides is told in
+/// `leap_runtime::guide`.
+///
 /// # Keys and origins
 ///
 /// ```text

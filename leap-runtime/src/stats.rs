@@ -138,7 +138,7 @@ impl ResourceStats {
         self.previous_second_passed
     }
 
-    /// Percentiles of the response times of the last minute; none if nothing completed in it.
+    /// Percentiles of the response times of the last 45 to 60 s; none if nothing completed in them.
     pub fn percentiles(&self) -> Option<&Percentiles> {
         self.percentiles.as_ref()
     }

@@ -45,7 +45,8 @@ impl fmt::Display for Dimension {
 /// Turns inbound calls away while a figure of the whole process is too high.
 ///
 /// A rule watches one [`Dimension`]. Where several watch the same one, the lowest decides. Outbound calls are neither
-/// counted nor refused. How each figure is taken and what the estimate behind load and CPU is: see the guide.
+/// counted nor refused. How each figure is taken and what the estimate behind load and CPU is: see
+/// [the guide](crate::guide::system).
 ///
 /// # Examples
 ///
@@ -113,7 +114,8 @@ impl SystemRule {
     }
 
     /// Watches the machine's load average over one minute. Above `max`, inbound calls are let through only while no
-    /// more of them are in flight than get through (see the guide for the estimate).
+    /// more of them are in flight than get through (see [the guide](crate::guide::system) for the
+    /// estimate).
     ///
     /// In a container it is still the whole machine's load: [`cpu`](Self::cpu) is usually what you want there.
     ///
@@ -130,7 +132,8 @@ impl SystemRule {
 
     /// Watches the processor time used, as a share (0 to 1) of what this process may use: the quota of its control
     /// group, or the machine. Above `max`, inbound calls are let through only while no more of them are in flight than
-    /// get through (see the guide for the estimate).
+    /// get through (see [the guide](crate::guide::system) for the
+    /// estimate).
     ///
     /// # Errors
     ///

@@ -9,6 +9,8 @@ use crate::simulation::{Change, Outcome};
 use crate::trace::Call;
 
 const SPAN_MS: u64 = 1_000;
+/// What the rules that can be given block by.
+const CAUSES: [Cause; 3] = [Cause::Flow, Cause::Isolation, Cause::Breaker];
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// The figures of a replay, all computed from the calls and what became of each.
@@ -42,10 +44,8 @@ impl Report {
 
     pub(crate) fn json(&self) -> Value {
         let Self { source, calls, outcome, rts_ms, .. } = self;
-        let blocked_by: Map<_, _> = Cause::ALL
-            .iter()
-            .map(|cause| (cause.name().to_owned(), self.blocked_by(*cause).into()))
-            .collect();
+        let blocked_by: Map<_, _> =
+            CAUSES.iter().map(|cause| (cause.name().to_owned(), self.blocked_by(*cause).into())).collect();
         let transitions: Vec<_> = outcome
             .transitions
             .iter()
@@ -91,7 +91,7 @@ impl fmt::Display for Report {
         writeln!(f, "{:18}{:>9}", "calls", grouped(calls))?;
         writeln!(f, "{:18}{:>9}", "passed", grouped(&outcome.passed.len()))?;
         write!(f, "{:18}{:>9}", "blocked", grouped(&self.blocked()))?;
-        for (nth, cause) in Cause::ALL.into_iter().enumerate() {
+        for (nth, cause) in CAUSES.into_iter().enumerate() {
             let separator = if nth == 0 { "   " } else { ", " };
             write!(f, "{separator}{cause} {}", grouped(&self.blocked_by(cause)))?;
         }
