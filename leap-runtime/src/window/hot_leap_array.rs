@@ -46,11 +46,11 @@ const MAX_CAPACITY: usize = 1_024;
 /// # use std::time::Duration;
 /// let users = HotLeapArray::new(5, Duration::from_secs(1), 64)?;
 /// users.record(Timestamp::from_millis(100), &"ada", 3);
-/// users.record(Timestamp::from_millis(300), &"bob", 1);
+/// users.record(Timestamp::from_millis(300), &"bob", 2);
 /// users.record(Timestamp::from_millis(500), &"ada", 1);
 ///
 /// assert_eq!(users.top(Timestamp::from_millis(999), 1), [("ada", 4, 0)]); // 4 times, too high by 0
-/// assert_eq!(users.top(Timestamp::from_millis(1_100), 2), [("ada", 1, 0), ("bob", 1, 0)]);
+/// assert_eq!(users.top(Timestamp::from_millis(1_100), 2), [("bob", 2, 0), ("ada", 1, 0)]);
 /// # Ok::<(), leap_runtime::window::WindowError>(())
 /// ```
 pub struct HotLeapArray<K> {
@@ -128,7 +128,7 @@ impl<K: Hash + Eq + Clone> HotLeapArray<K> {
     }
 
     /// The up to `k` most frequent values of the bucket of `now` and those before it, one interval in all; each with its
-    /// count, and by how much that may be too high. The most frequent one comes first.
+    /// count, and by how much that may be too high. The most frequent one comes first, equal ones in any order.
     ///
     /// Where `now` is older than what was recorded, the latest record stands for it.
     pub fn top(&self, now: Timestamp, k: usize) -> Vec<(K, u64, u64)> {
