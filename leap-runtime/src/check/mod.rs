@@ -733,7 +733,7 @@ impl<'a> Reservation<'a, '_> {
             pace.wait_for(start?, extras.scoped.paced_by());
         }
         if plan.flow.is_paced() {
-            let start = plan.flow.take_turns(passed, now, n.into(), &mut self.held.more().turns)?;
+            let start = plan.flow.take_turns(passed, now, n.into(), &mut self.held.more().turns, &reading)?;
             pace.wait_for(start, plan.flow.paced_by());
         }
         Ok(pace)

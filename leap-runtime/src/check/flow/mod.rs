@@ -112,7 +112,7 @@ impl Flow {
         n: u64,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
-        self.start(total, now, n)?;
+        patiently(now, &reading, |now| self.start(total, now, n))?;
         self.windows.peek(total, now, n, reading)
     }
 
@@ -129,6 +129,17 @@ impl Flow {
     ///
     /// No wait exceeds the longest of any of the rules. `total` is what the flow is asked about, for a pace that warms up.
     pub(crate) fn take_turns(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        turns: &mut Turns,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<Option<Timestamp>, Refusal<'_>> {
+        patiently(now, &reading, |now| self.try_turns(total, now, n, turns))
+    }
+
+    fn try_turns(
         &self,
         total: &AtomicU64,
         now: Timestamp,
@@ -198,6 +209,27 @@ impl Flow {
     #[cold]
     fn note_demand(&self, total: &AtomicU64, now: Timestamp) {
         self.throttles.iter().for_each(|throttle| throttle.note_demand(total, now));
+    }
+}
+
+/// Asks by the reading that a call brings with it. That may be old by now, because the thread had to stand aside for
+/// others, who have taken their turns meanwhile: then what would come too late by it is asked again by a reading of this
+/// moment.
+fn patiently<'a, T>(
+    mut now: Timestamp,
+    reading: &impl Fn() -> Timestamp,
+    mut ask: impl FnMut(Timestamp) -> Result<T, Refusal<'a>>,
+) -> Result<T, Refusal<'a>> {
+    loop {
+        let refusal = match ask(now) {
+            Ok(answer) => return Ok(answer),
+            Err(refusal) => refusal,
+        };
+        let fresh = refusal.until.map(|until| (until, reading())).filter(|(until, fresh)| until <= fresh);
+        match fresh {
+            Some((_, fresh)) if fresh > now => now = fresh,
+            _ => return Err(refusal),
+        }
     }
 }
 

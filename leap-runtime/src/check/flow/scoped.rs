@@ -121,7 +121,7 @@ impl Gate {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refusal<'_>> {
         let admitted = &self.word.admitted;
-        let start = if self.flow.is_paced() { self.flow.take_turns(admitted, now, n, turns)? } else { None };
+        let start = if self.flow.is_paced() { self.flow.take_turns(admitted, now, n, turns, reading)? } else { None };
         if let Err(refusal) = self.flow.windows().admit(admitted, now, n, reading) {
             self.flow.give_back(&std::mem::take(turns));
             return Err(refusal);
