@@ -121,6 +121,9 @@ impl Throttle {
         let max_wait_ns = u64::try_from(max_wait.as_nanos()).unwrap_or(u64::MAX);
         let mut throttle = Self { id, rule: rule.clone(), warm_up, pace, max_wait_ns, line: Arc::default() };
         throttle.line = throttle.line_after(previous, now, finest);
+        if let Some(previous) = previous {
+            throttle.reprice(previous, total, now);
+        }
         throttle
     }
 
@@ -150,6 +153,24 @@ impl Throttle {
         };
         line.word.store(word, Ordering::Relaxed);
         Arc::new(line)
+    }
+
+    /// Has the line, which goes on from `previous`, go by this rule's rate from `now` on: nobody is to wait until what
+    /// passed under a slow rule is paid for at its price, nor to start right behind under a slower one.
+    ///
+    /// Turns that were taken before cannot be given back any more where that moves the line.
+    fn reprice(&self, previous: &Self, total: &AtomicU64, now: Timestamp) {
+        let (Pace::Even { .. }, Pace::Even { burst, .. }) = (self.pace, previous.pace) else { return };
+        let (earlier, rate) = (previous.rate(total, now), self.rate(total, now));
+        if earlier <= 0.0 || rate <= 0.0 {
+            return;
+        }
+        let before = self.units_per_permit(previous.ns_per_permit(earlier));
+        let (now, after) = (self.line.units(now), self.cost(rate));
+        // Relaxed: see `Line`.
+        let _ = self.line.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+            (before != after && next > now).then(|| repriced(next, now, burst, before, after))
+        });
     }
 
     /// The finest unit, up to `finest`, in which all that can be queued is at most a quarter of the word.
@@ -316,8 +337,12 @@ impl Throttle {
 
     /// What a permit costs in units of the line, rounded up: the rate is never exceeded.
     fn cost(&self, rate: f64) -> u64 {
+        self.units_per_permit(self.ns_per_permit(rate))
+    }
+
+    fn units_per_permit(&self, ns_per_permit: f64) -> u64 {
         // But for the rounding of doubles: a rate of 0.1 is a little more than a tenth, and costs 10.
-        let units = self.ns_per_permit(rate) * f64::from(1_u32 << self.line.shift) * (1.0 - f64::EPSILON);
+        let units = ns_per_permit * f64::from(1_u32 << self.line.shift) * (1.0 - f64::EPSILON);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -346,6 +371,20 @@ impl Throttle {
             }
         }
     }
+}
+
+/// The theoretical arrival time, which is `next` where a permit costs `before`, if from `now` on it costs `after`. All in
+/// units of a line.
+///
+/// What the bucket of `burst` permits lacks, it lacks in permits, and they come back at the new price. Those who wait keep
+/// their starts; with the last of them the bucket is empty.
+fn repriced(next: u64, now: u64, burst: u64, before: u64, after: u64) -> u64 {
+    let ahead = next - now;
+    let lacking = ahead.min(before.saturating_mul(burst));
+    let waited_for = ahead - lacking;
+    let lacking = (u128::from(lacking) * u128::from(after)).div_ceil(before.into());
+    let ahead = u128::from(waited_for) + lacking;
+    now.saturating_add(u64::try_from(ahead).unwrap_or(u64::MAX))
 }
 
 impl Default for Line {
