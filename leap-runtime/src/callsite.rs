@@ -85,7 +85,9 @@ impl CallSite {
         let resource = registry.resource(self.resource.unwrap_or(function));
         let site = std::ptr::from_ref(self).addr();
         if !resource.is_attached(site) {
-            resource.attach(site, function, self.rules, registry.watches(self.rules));
+            let (watches, to_wake) = registry.watches(self.rules);
+            to_wake.wake();
+            resource.attach(site, function, self.rules, watches);
         }
         resource
     }

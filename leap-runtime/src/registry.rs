@@ -18,6 +18,7 @@ use pin_project_lite::pin_project;
 use crate::blocked::Blocked;
 use crate::check::call::{Check, Request};
 use crate::check::flow::associated::Watches;
+use crate::check::isolation::ToWake;
 use crate::check::system::{HostProbe, SystemProbe, SystemStats};
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{self, Entering, Entry};
@@ -176,7 +177,7 @@ impl Registry {
     /// which this goes too.
     fn rebuild_all(&self) {
         for resource in self.all() {
-            resource.rebuild_now();
+            resource.rebuild_now().wake();
         }
     }
 
@@ -197,19 +198,22 @@ impl Registry {
         }
         let mut loaded = self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let mut report = LoadReport::default();
+        let mut to_wake = ToWake::default();
         for (name, _) in loaded.iter().filter(|(name, _)| rules.of(name).is_empty()) {
             report.removed += loaded.of(name).len();
-            self.resource(name).load(&[], Watches::default());
+            to_wake.add(self.resource(name).load(&[], Watches::default()));
         }
         for (name, rules) in rules.iter() {
             let resource = self.resource(name);
             compare(loaded.of(name), rules, &mut report);
             note(name, &resource, loaded.of(name), rules, &mut report);
-            resource.load(rules, self.watches(rules));
+            let (watches, woken) = self.watches(rules);
+            to_wake.add(woken);
+            to_wake.add(resource.load(rules, watches));
         }
         for rule in loaded.iter().flat_map(|(_, rules)| rules) {
             if let Some(related) = related(rule) {
-                self.resource(related).unwatch();
+                to_wake.add(self.resource(related).unwatch());
             }
         }
         compare_system(loaded.of_system(), rules.of_system(), &mut report);
@@ -219,6 +223,7 @@ impl Registry {
         }
         *loaded = rules;
         drop(loaded);
+        to_wake.wake();
         let system = environment.system();
         if system.guards() {
             // Nobody's code is called with the lock held. The first sample is also what use of the processor is measured from.
@@ -230,13 +235,19 @@ impl Registry {
     }
 
     /// The windows over other resources that these rules ask. Other resources are locked for it, so no lock of a resource's
-    /// is to be held.
-    pub(crate) fn watches(&self, rules: &[Rule]) -> Watches {
+    /// is to be held; whom that lets go on is to be woken with none held at all.
+    pub(crate) fn watches(&self, rules: &[Rule]) -> (Watches, ToWake) {
+        let to_wake = RefCell::new(ToWake::default());
         let flow = rules.iter().filter_map(|rule| match rule {
             Rule::Flow(rule) => Some(rule),
             _ => None,
         });
-        Watches::of(flow, |related, rule| self.resource(related).watch(rule))
+        let watches = Watches::of(flow, |related, rule| {
+            let (watch, woken) = self.resource(related).watch(rule);
+            to_wake.borrow_mut().add(woken);
+            watch
+        });
+        (watches, to_wake.into_inner())
     }
 
     /// Who entered what in [contexts](crate::Context), with counts: entrances, the resources entered through them, and those

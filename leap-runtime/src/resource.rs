@@ -8,6 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::blocked::Name;
 use crate::check::flow::associated::{Watch, Watchers, Watches};
+use crate::check::isolation::ToWake;
 use crate::check::{Parts, Plan};
 use crate::clock::Timestamp;
 use crate::context::Context;
@@ -87,7 +88,7 @@ impl Resource {
             sources: Mutex::default(),
         };
         if resource.environment.has_checks() {
-            resource.rebuild_now();
+            resource.rebuild_now().wake();
         }
         resource
     }
@@ -135,42 +136,41 @@ impl Resource {
         if sources.attributes.iter().all(|attribute| attribute.site != site) {
             sources.attributes.push(Attribute { site, function, rules, watches });
             if !rules.is_empty() {
-                self.rebuild(sources);
+                self.rebuild(sources).wake();
             }
         }
     }
 
     /// Replaces the loaded rules. `watches` are the windows over other resources that they ask.
-    pub(crate) fn load(&self, rules: &[Rule], watches: Watches) {
+    pub(crate) fn load(&self, rules: &[Rule], watches: Watches) -> ToWake {
         let mut sources = self.lock();
-        if sources.loaded != rules {
-            sources.loaded = rules.to_vec();
-            // The old plan still asks the old ones: they go after the new one stands.
-            let old = std::mem::replace(&mut sources.watches, watches);
-            self.rebuild(sources);
-            drop(old);
+        if sources.loaded == rules {
+            return ToWake::default();
         }
+        sources.loaded = rules.to_vec();
+        // The old plan still asks the old ones: they go after the new one stands.
+        let old = std::mem::replace(&mut sources.watches, watches);
+        let to_wake = self.rebuild(sources);
+        drop(old);
+        to_wake
     }
 
     /// The window over this resource that a rule of another asks: kept up to date from now on.
-    pub(crate) fn watch(&self, rule: &FlowRule) -> Arc<Watch> {
+    pub(crate) fn watch(&self, rule: &FlowRule) -> (Arc<Watch>, ToWake) {
         let mut sources = self.lock();
         let watch = sources.watchers.watch(rule);
-        self.rebuild(sources);
-        watch
+        (watch, self.rebuild(sources))
     }
 
     /// Stops counting for rules that are gone.
-    pub(crate) fn unwatch(&self) {
+    pub(crate) fn unwatch(&self) -> ToWake {
         let mut sources = self.lock();
-        if sources.watchers.forget() {
-            self.rebuild(sources);
-        }
+        if sources.watchers.forget() { self.rebuild(sources) } else { ToWake::default() }
     }
 
     /// Makes the plan anew: what it is made of beside the rules has changed.
-    pub(crate) fn rebuild_now(&self) {
-        self.rebuild(self.lock());
+    pub(crate) fn rebuild_now(&self) -> ToWake {
+        self.rebuild(self.lock())
     }
 
     /// Who counts a call beside this resource.
@@ -211,7 +211,7 @@ impl Resource {
         if self.plan.load().is_worn_out(now) {
             let sources = self.lock();
             if self.plan.load().is_worn_out(now) {
-                self.rebuild(sources);
+                self.rebuild(sources).wake();
             }
         }
     }
@@ -221,8 +221,9 @@ impl Resource {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Under the lock, so that plans are published in the order of their sources.
-    fn rebuild(&self, sources: MutexGuard<'_, Sources>) {
+    /// Under the lock, so that plans are published in the order of their sources. Whom the new one lets go on is to be woken
+    /// by the caller, with no lock held.
+    fn rebuild(&self, sources: MutexGuard<'_, Sources>) -> ToWake {
         let passed = self.node.passed();
         let reading = || self.environment.now();
         let previous = self.plan.load_full();
@@ -236,12 +237,7 @@ impl Resource {
         };
         let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
         self.plan.store(Arc::clone(&plan));
-        let to_wake = plan.settle(&previous, passed, reading);
-        drop(watches);
-        drop(sources);
-        if let Some(to_wake) = to_wake {
-            to_wake.wake();
-        }
+        plan.settle(&previous, passed, reading)
     }
 }
 

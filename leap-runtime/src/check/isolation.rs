@@ -40,10 +40,11 @@ impl Isolation {
     /// a raised limit makes room for, and where no rule is left they all pass.
     ///
     /// To be called in the order in which plans are published.
-    pub(crate) fn settle(current: Option<&Self>, previous: Option<&Self>) -> Option<ToWake> {
-        match current {
-            Some(current) => Some(current.permits.set_limit(current.limit)),
-            None => previous.map(|previous| previous.permits.set_limit(u32::MAX)),
+    pub(crate) fn settle(current: Option<&Self>, previous: Option<&Self>) -> ToWake {
+        match (current, previous) {
+            (Some(current), _) => current.permits.set_limit(current.limit),
+            (None, Some(previous)) => previous.permits.set_limit(u32::MAX),
+            (None, None) => ToWake::default(),
         }
     }
 

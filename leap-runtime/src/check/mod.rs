@@ -207,7 +207,7 @@ impl Plan {
         previous: &Self,
         passed: &AtomicU64,
         reading: impl Fn() -> Timestamp,
-    ) -> Option<ToWake> {
+    ) -> ToWake {
         self.flow.windows().catch_up(passed, &reading);
         if let Some(extras) = &self.extras {
             extras.scoped.catch_up(&reading);

@@ -37,7 +37,7 @@ fn with_held(limit: u32, held: u32) -> Arc<Isolation> {
 
 /// What publishing does to those who wait.
 fn settle(current: Option<&Isolation>, previous: Option<&Isolation>) {
-    Isolation::settle(current, previous).into_iter().for_each(ToWake::wake);
+    Isolation::settle(current, previous).wake();
 }
 
 fn queue(isolation: &Isolation, n: u32) -> Ticket {

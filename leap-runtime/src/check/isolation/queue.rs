@@ -183,11 +183,16 @@ impl Permits {
 }
 
 /// Those who were granted their permits and do not know it yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[must_use = "whoever was granted its permits has to be woken"]
 pub(crate) struct ToWake(Vec<Waker>);
 
 impl ToWake {
+    /// Those and these.
+    pub(crate) fn add(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// To be called with no lock held: what is woken is not ours.
     pub(crate) fn wake(self) {
         self.0.into_iter().for_each(Waker::wake);

@@ -37,7 +37,7 @@ fn queueing(limit: u32) -> Isolation {
 
 /// What publishing does to those who wait.
 fn settle(current: Option<&Isolation>, previous: Option<&Isolation>) {
-    Isolation::settle(current, previous).into_iter().for_each(ToWake::wake);
+    Isolation::settle(current, previous).wake();
 }
 
 /// What a reload makes of it.
