@@ -6,6 +6,7 @@
 mod queue;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::queue::Permits;
 use crate::blocked::{By, Refusal};
@@ -69,17 +70,22 @@ impl Isolation {
         self.rules.iter().any(|(_, rule)| !rule.queue_time().is_zero())
     }
 
-    /// A place in the queue for a call that was refused `n` permits; none if it is not to wait.
-    ///
-    /// It may wait for the shortest queue time of the rules that refuse it. If permits have come back meanwhile, and nobody
-    /// waits before it, it has them at once.
+    /// A place in the queue for a call that was refused `n` permits; none if it is [not to wait](Self::queue_time). If permits
+    /// have come back meanwhile, and nobody waits before it, it has them at once.
     pub(crate) fn queue(&self, n: u32, now: Timestamp) -> Option<Ticket> {
+        let time = self.queue_time(n)?;
+        Some(self.permits.queue(n, now.saturating_add(time)))
+    }
+
+    /// How long a call that was refused `n` permits may wait for them: for the shortest time of the rules that refuse it. None
+    /// if it is not to wait.
+    pub(crate) fn queue_time(&self, n: u32) -> Option<Duration> {
         let seen = self.permits.now();
         let refuses =
             |rule: &IsolationRule| self.refuses(rule, seen, n) || rule.max_concurrency() == self.limit;
         let rules = self.rules.iter().map(|(_, rule)| rule).filter(|rule| refuses(rule));
         let time = rules.map(IsolationRule::queue_time).min()?;
-        (!time.is_zero() && n <= self.limit).then(|| self.permits.queue(n, now.saturating_add(time)))
+        (!time.is_zero() && n <= self.limit).then_some(time)
     }
 
     /// Has the caller hold the permits that its ticket was granted, as if it had taken them here.

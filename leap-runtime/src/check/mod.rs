@@ -681,10 +681,12 @@ impl<'a> Reservation<'a, '_> {
                 self.permits = n;
                 Ok(None)
             }
-            Err(refusal) => {
-                let ticket = if around.can_wait() { isolation.queue(n, now) } else { None };
-                Err(ticket.map_or_else(|| refusal.into(), |ticket| Stop::Permits(ticket, refusal)))
-            }
+            Err(refusal) if isolation.queue_time(n).is_none() => Err(refusal.into()),
+            Err(refusal) if !around.can_wait() => Err(Refusal { by: By::NoTimer, ..refusal }.into()),
+            Err(refusal) => Err(match isolation.queue(n, now) {
+                Some(ticket) => Stop::Permits(ticket, refusal),
+                None => refusal.into(),
+            }),
         }
     }
 

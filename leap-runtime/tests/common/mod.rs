@@ -1,6 +1,8 @@
 //! What the behaviour tests share.
 #![allow(dead_code, reason = "each test file is a crate of its own and uses a part")]
 
+pub(crate) mod waits;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
