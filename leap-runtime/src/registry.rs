@@ -622,7 +622,8 @@ impl<'a> EnterWith<'a> {
 
     /// What the call would be told now. Takes nothing: no permit, no probe slot, no turn, and counts nothing.
     ///
-    /// A call that would have to wait would pass.
+    /// A call that would have to wait for its turn would pass. Whether one that would queue for permits or wait for a place
+    /// passes in the end, nobody knows yet: it is told what it would be told without waiting.
     ///
     /// # Errors
     ///

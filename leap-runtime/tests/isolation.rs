@@ -125,9 +125,8 @@ fn a_permit_is_given_back_when_the_body_panics() {
     let (registry, _) = registry_with(at_most(1));
     for _ in 0..3 {
         let entry = registry.enter(R).unwrap();
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
-            entry.run(|| -> Result<(), ()> { panic!("in the body") })
-        }));
+        let panicked =
+            catch_unwind(AssertUnwindSafe(|| entry.run(|| -> Result<(), ()> { panic!("in the body") })));
         assert!(panicked.is_err());
     }
     let stats = registry.stats(R).unwrap();
@@ -468,14 +467,16 @@ fn an_async_call_that_would_queue_where_nobody_wakes_it_is_blocked_and_told_why(
     assert_eq!(figures(&registry), [1, 0, 1, 1]);
     drop(first);
 
-    let registry =
-        Registry::builder().clock(Silent(clock.clone())).sleep(ByClock(clock.clone())).build();
+    let registry = Registry::builder().clock(Silent(clock.clone())).sleep(ByClock(clock.clone())).build();
     registry.load(queueing(1, 50)).unwrap();
     let _first = Call::new(registry.enter_with(R)).entry();
     let mut second = Call::waiting(registry.enter_with(R));
     clock.set(at(50));
     assert!(second.was_woken());
-    assert_eq!(second.blocked().to_string(), "`orders.create` is blocked: 1 of at most 1 calls are in flight");
+    assert_eq!(
+        second.blocked().to_string(),
+        "`orders.create` is blocked: 1 of at most 1 calls are in flight"
+    );
 }
 
 // --- The queue and other rules ---

@@ -76,7 +76,10 @@ fn a_pace_above_1000_per_second_is_kept_to_the_part_of_a_millisecond() {
             assert_eq!(wait.map(is_exact), (n < passing).then_some(true), "{rate}: {n} waits {wait:?}");
         }
         let stats = line.registry.stats(R).unwrap();
-        assert_eq!((stats.totals().passed(), stats.totals().blocked_by(Cause::Flow)), (passing, 5_000 - passing));
+        assert_eq!(
+            (stats.totals().passed(), stats.totals().blocked_by(Cause::Flow)),
+            (passing, 5_000 - passing)
+        );
     }
 }
 
@@ -185,7 +188,8 @@ fn nobody_waits_for_longer_than_it_may_however_the_clock_moves_meanwhile() {
     let registry = Registry::builder().clock(watch).build();
     registry.load(throttled(1_000.0, 200)).unwrap();
     let passed = thread::scope(|scope| {
-        let threads: Vec<_> = (0..1_000).map(|_| scope.spawn(|| call(&registry, R, Outcome::Success))).collect();
+        let threads: Vec<_> =
+            (0..1_000).map(|_| scope.spawn(|| call(&registry, R, Outcome::Success))).collect();
         until(|| {
             watch.clock.advance(Duration::from_micros(100));
             threads.iter().all(thread::ScopedJoinHandle::is_finished)
@@ -594,8 +598,7 @@ fn an_async_call_that_would_wait_where_nobody_wakes_it_is_blocked_and_told_why()
 #[test]
 fn an_async_call_waits_by_the_timer_that_a_registry_is_given() {
     let clock = ManualClock::new();
-    let registry =
-        Registry::builder().clock(Silent(clock.clone())).sleep(ByClock(clock.clone())).build();
+    let registry = Registry::builder().clock(Silent(clock.clone())).sleep(ByClock(clock.clone())).build();
     registry.load(throttled(10.0, 1_000)).unwrap();
     Call::new(registry.enter_with(R)).entry().end(Outcome::Success);
     let mut waiting = Call::waiting(registry.enter_with(R));
@@ -780,7 +783,8 @@ fn a_body_that_panics_after_its_wait_ends_as_an_exception_and_holds_nothing_up()
     clock.set(at(100));
     let entry = waiting.entry();
     clock.set(at(103));
-    let panic = catch_unwind(AssertUnwindSafe(|| entry.run(|| -> Result<(), ()> { panic!("after the wait") })));
+    let panic =
+        catch_unwind(AssertUnwindSafe(|| entry.run(|| -> Result<(), ()> { panic!("after the wait") })));
     assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"after the wait"));
     let stats = registry.stats(R).unwrap();
     assert_eq!((stats.totals().exception(), stats.second().rt_max()), (1, Some(ms(3))));

@@ -311,7 +311,7 @@ impl Plan {
         start: Option<Timestamp>,
         around: &impl Around,
     ) -> Result<Admitted, Stop<'a>> {
-        let Arrival { request, passed, waiting, mut now, .. } = *arrival;
+        let Arrival { request, waiting, mut now, .. } = *arrival;
         let reading = || around.reading();
         let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
         reservation.pass_breakers(&mut now, reading, |rule, moved| around.tell(rule, moved))?;
@@ -335,7 +335,7 @@ impl Plan {
             // Before the commit, so that the call is in flight at no moment.
             waiting.fetch_add(n, Ordering::Relaxed);
         }
-        match self.commit_windows(place, request.priority, passed, n, now, around) {
+        match self.commit_windows(place, arrival, now, around) {
             Ok(after) => {
                 // All checks agreed: what was taken belongs to the entry.
                 std::mem::forget(reservation);
@@ -379,10 +379,10 @@ impl Plan {
             return Ok(place);
         }
         let n = request.permits.into();
-        self.flow.ask_turns(passed, now, n)?;
+        self.flow.ask_turns(passed, now, n, || around.reading())?;
         match self.flow.windows().ask_before(place.as_ref(), passed, now, n, || around.reading()) {
             Ok(()) => Ok(place),
-            Err(refusal) => Err(self.refused(place, refusal, request.priority, passed, n, now, around)),
+            Err(refusal) => Err(self.refused(place, refusal, arrival, now, around)),
         }
     }
 
@@ -390,46 +390,43 @@ impl Plan {
     fn commit_windows(
         &self,
         mut place: Option<Place>,
-        priority: bool,
-        passed: &AtomicU64,
-        n: u64,
+        arrival: &Arrival<'_>,
         now: Timestamp,
         around: &impl Around,
     ) -> Result<u64, Stop<'_>> {
         let (windows, reading) = (self.flow.windows(), || around.reading());
+        let (passed, n) = (arrival.passed, arrival.request.permits.into());
         let admitted = match &mut place {
             Some(place) => windows.admit_placed(place, passed, now, n, reading),
             None => windows.admit(passed, now, n, reading),
         };
-        admitted.map_err(|refusal| self.refused(place, refusal, priority, passed, n, now, around))
+        admitted.map_err(|refusal| self.refused(place, refusal, arrival, now, around))
     }
 
-    /// What becomes of a call that the windows refuse: it keeps its place, or takes one if it has priority.
-    #[expect(clippy::too_many_arguments, reason = "all that is known of the call, twice")]
+    /// What becomes of a call that the windows refuse: it keeps its place while that lasts, or takes one if it has priority.
+    #[cold]
     fn refused<'a>(
         &self,
         place: Option<Place>,
         refusal: Refusal<'a>,
-        priority: bool,
-        passed: &AtomicU64,
-        n: u64,
+        arrival: &Arrival<'_>,
         now: Timestamp,
         around: &impl Around,
     ) -> Stop<'a> {
-        if let Some(place) = place {
-            return match refusal.until {
-                Some(until) => Stop::Place(place, until),
-                None => refusal.into(),
-            };
-        }
-        let may_wait = priority && around.can_wait();
-        let take_place = || self.flow.windows().take_place(passed, now, n, || around.reading());
-        match may_wait.then(take_place).flatten() {
-            Some(place) => {
-                let until = place.until();
-                Stop::Place(place, until)
+        let Arrival { request, passed, .. } = *arrival;
+        match (place.filter(Place::is_held), refusal.until) {
+            (Some(place), Some(until)) if place.lasts_until(until) => Stop::Place(place, until),
+            (None, _) if request.priority && around.can_wait() => {
+                let n = request.permits.into();
+                match self.flow.windows().take_place(passed, now, n, || around.reading()) {
+                    Some(place) => {
+                        let until = place.until();
+                        Stop::Place(place, until)
+                    }
+                    None => refusal.into(),
+                }
             }
-            None => refusal.into(),
+            _ => refusal.into(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use leap_runtime::{
-    Blocked, Clock, Entry, EnterWith, ManualClock, Outcome, Registry, RuleSet, Sleep, Timestamp,
+    Blocked, Clock, EnterWith, Entry, ManualClock, Outcome, Registry, RuleSet, Sleep, Timestamp,
 };
 
 use super::R;

@@ -117,9 +117,16 @@ impl Flow {
     }
 
     /// Whether the throttles have a turn for a call of `n` permits that is on its way in; takes none.
-    pub(crate) fn ask_turns(&self, total: &AtomicU64, now: Timestamp, n: u64) -> Result<(), Refusal<'_>> {
+    pub(crate) fn ask_turns(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'_>> {
         if self.is_paced() {
-            self.start(total, now, n).inspect_err(|_| self.note_demand(total, now))?;
+            patiently(now, &reading, |now| self.start(total, now, n))
+                .inspect_err(|_| self.note_demand(total, now))?;
         }
         Ok(())
     }

@@ -108,7 +108,7 @@ impl Gate {
     /// As [`peek`](Self::peek), for a call that is on its way in.
     fn ask(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
         let admitted = &self.word.admitted;
-        self.flow.ask_turns(admitted, now, n)?;
+        self.flow.ask_turns(admitted, now, n, reading)?;
         self.flow.windows().ask_before(None, admitted, now, n, reading)
     }
 
@@ -121,7 +121,8 @@ impl Gate {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refusal<'_>> {
         let admitted = &self.word.admitted;
-        let start = if self.flow.is_paced() { self.flow.take_turns(admitted, now, n, turns, reading)? } else { None };
+        let start =
+            if self.flow.is_paced() { self.flow.take_turns(admitted, now, n, turns, reading)? } else { None };
         if let Err(refusal) = self.flow.windows().admit(admitted, now, n, reading) {
             self.flow.give_back(&std::mem::take(turns));
             return Err(refusal);

@@ -261,7 +261,7 @@ impl Windows {
 
     /// As [`admit`](Self::admit), for the call that took `place`: ahead of all that have none, behind those that took
     /// theirs before. The place is given up when it has passed; otherwise it is to be kept until the moment that the
-    /// refusal tells.
+    /// refusal tells, if it [lasts](Place::lasts_until) that long.
     #[cold]
     pub(crate) fn admit_placed(
         &self,
@@ -365,7 +365,7 @@ impl Windows {
         let first = loop {
             match self.ask_all(None, total, total.load(Ordering::Acquire), n, now, &reading) {
                 // Somebody's place has become free meanwhile.
-                Ok(()) => return Some(Place { until: now, held: None }),
+                Ok(()) => return Some(Place { until: now, latest: now, held: None }),
                 Err((_, Answer::Stale)) => {}
                 Err((_, Answer::Never)) => return None,
                 Err((first, _)) => break first,
@@ -396,11 +396,12 @@ impl Windows {
             Memory::Ring { .. } => interval_ns / u64::from(terms.rule.n_buckets()),
             Memory::Log => 1_000,
         };
-        if until.since_ns(now) > interval_ns.saturating_add(grain_ns) {
+        let latest = now.saturating_add(Duration::from_nanos(interval_ns.saturating_add(grain_ns)));
+        if until > latest {
             return None;
         }
         let held = Places::take(&terms.places, n, *permits)?;
-        Some(Place { until, held: Some(held) })
+        Some(Place { until, latest, held: Some(held) })
     }
 
     /// What [`admit`](Self::admit) would tell a call that is on its way in, perhaps with a place; takes nothing.
@@ -680,6 +681,9 @@ impl fmt::Debug for Places {
 #[must_use = "a place that is dropped is given back"]
 pub(crate) struct Place {
     until: Timestamp,
+    /// Nobody waits any longer than that, whatever becomes of the windows meanwhile.
+    latest: Timestamp,
+    /// None if somebody else's had just become free: then it is only to ask again.
     held: Option<Held>,
 }
 
@@ -693,6 +697,16 @@ impl Place {
     /// When it is its turn, unless somebody without a place was faster than could be seen.
     pub(crate) fn until(&self) -> Timestamp {
         self.until
+    }
+
+    /// Whether it is one at all, and not only a reason to ask again.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Whether its call may wait until then, about one interval after it began to.
+    pub(crate) fn lasts_until(&self, until: Timestamp) -> bool {
+        self.is_held() && until <= self.latest
     }
 
     /// Gives it back, as dropping it does.
