@@ -237,7 +237,10 @@ impl Resource {
         };
         let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
         self.plan.store(Arc::clone(&plan));
-        plan.settle(&previous, passed, reading)
+        let to_wake = plan.settle(&previous, passed, reading);
+        drop(watches);
+        drop(sources);
+        to_wake
     }
 }
 

@@ -70,7 +70,7 @@ fn of_100_threads_exactly_as_many_as_allowed_are_inside_at_once() {
     // A13
     let (registry, _) = registry_with(at_most(10));
     let (start, all_asked) = (Barrier::new(100), Barrier::new(101));
-    let passed = std::thread::scope(|scope| {
+    let passed = thread::scope(|scope| {
         let ask = || {
             start.wait();
             let entry = registry.enter(R);

@@ -69,7 +69,7 @@ fn a_pace_above_1000_per_second_is_kept_to_the_part_of_a_millisecond() {
     // B01
     for (rate, passing) in [(2_000_u32, 2_001), (1_500, 1_501)] {
         let line = Line::new(throttled(f64::from(rate), 1_000));
-        let waits = line.waits([1; 5_000]);
+        let waits = line.waits(vec![1; 5_000]);
         for (n, wait) in (0_u64..).zip(&waits) {
             let exact = Duration::from_nanos(n * 1_000_000_000 / u64::from(rate));
             let is_exact = |wait: Duration| wait.abs_diff(exact) <= Duration::from_nanos(1);
@@ -136,7 +136,7 @@ fn with_no_time_to_wait_calls_between_two_turns_are_blocked() {
     assert_eq!((blocked.cause(), blocked.retry_after()), (Cause::Flow, Some(ms(50))));
     assert_eq!(
         blocked.to_string(),
-        "`orders.create` is blocked: its turn would come in 50ms only; retry after 50ms"
+        "`orders.create` is blocked: its next turn has not come, and it does not wait; retry after 50ms"
     );
     clock.set(at(100));
     assert_eq!(passes(&registry, R, 1), 1);

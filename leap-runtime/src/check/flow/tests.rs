@@ -245,6 +245,7 @@ fn a_reload_of_a_throttle_is_no_fresh_start() {
     }
     // Nor is a change of limit, of precision, or to a unit in which a queue of a year has room.
     world.load(&[throttle(2.0, 0)]);
+    world.load(std::slice::from_ref(&rule));
     world.load(&[rule.clone().with_precision(Precision::Sentinel).unwrap()]);
     world.go_to(999);
     assert_eq!(world.call(1), None);
