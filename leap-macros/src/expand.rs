@@ -211,7 +211,7 @@ fn request(guarded: &Guarded, [plain, with]: [&str; 2], leap: Leap<'_>) -> Token
 fn begin(guarded: &Guarded, params: &[Param<'_>], leap: Leap<'_>) -> TokenStream {
     let begin = request(guarded, ["begin", "begin_with"], leap);
     let lent: Vec<&Ident> =
-        params.iter().map(|param| &param.name).filter(|name| guarded.request.mentions(name)).collect();
+        params.iter().filter(|param| param.is_mentioned).map(|param| &param.name).collect();
     if lent.is_empty() {
         return quote_spanned! {ours()=> let __begun = #begin;};
     }
@@ -413,6 +413,8 @@ struct Param<'a> {
     attrs: &'a [Attribute],
     name: Ident,
     pat: &'a Pat,
+    /// Whether an expression of the attribute uses it.
+    is_mentioned: bool,
 }
 
 /// The signature with a name for each parameter, and the patterns that stood there.
@@ -427,11 +429,12 @@ fn name_params<'a>(sig: &'a Signature, request: &Request) -> (Signature, Vec<Par
     }
     let mut params = Vec::new();
     for (index, attrs, pat) in typed {
+        let is_mentioned = plain_name(pat).is_some_and(|name| request.mentions(name));
         let name = match plain_name(pat) {
             // A plain name stays: documentation shows it, and keys are found by it.
             Some(name) => {
                 let mut name = name.clone();
-                if name.to_string().starts_with('_') && !request.mentions(&name) {
+                if name.to_string().starts_with('_') && !is_mentioned {
                     // Else the user would seem to use what is named as unused.
                     name.set_span(ours().located_at(name.span()));
                 }
@@ -443,7 +446,7 @@ fn name_params<'a>(sig: &'a Signature, request: &Request) -> (Signature, Vec<Par
             *typed.pat = parse_quote_spanned! {name.span()=> #name};
             with_plain_groups(&mut typed.ty);
         }
-        params.push(Param { attrs, name, pat });
+        params.push(Param { attrs, name, pat, is_mentioned });
     }
     (named, params)
 }
@@ -457,10 +460,11 @@ fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
         let this = &receiver.self_token;
         quote_spanned! {ours()=> let _ = &#this;}
     });
-    let params = params.iter().map(|Param { attrs, name, pat }| match pat {
+    let params = params.iter().map(|Param { attrs, name, pat, is_mentioned }| match pat {
         Pat::Ident(plain) if plain.ident == *name => {
             // A name that says that it is not used is used here, by us.
-            let lints = name.to_string().starts_with('_').then(|| {
+            let is_unused = name.to_string().starts_with('_');
+            let lints = is_unused.then(|| {
                 quote_spanned! {ours()=>
                     #[allow(
                         clippy::no_effect_underscore_binding,
@@ -469,7 +473,10 @@ fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
                     )]
                 }
             });
-            quote_spanned! {ours()=> #lints #(#attrs)* let #pat = #name;}
+            // One that only the attribute uses is used all the same.
+            let used =
+                (*is_mentioned && !is_unused).then(|| quote_spanned! {ours()=> #(#attrs)* let _ = &#name;});
+            quote_spanned! {ours()=> #lints #(#attrs)* let #pat = #name; #used}
         }
         Pat::Wild(_) => quote_spanned! {ours()=> #(#attrs)* let #name = #name;},
         _ => {

@@ -62,7 +62,7 @@ pub fn lend<T, R>(arguments: T, ask: impl FnOnce(T) -> (R, T)) -> (R, T) {
 #[diagnostic::on_unimplemented(
     message = "`origin` needs text, not `{Self}`",
     label = "not text, nor an `Option` of it",
-    note = "`origin` takes `&str`, `String` and the like, or an `Option` of one; it is borrowed, not moved"
+    note = "turn it into text, as in `origin = user.id.to_string()`, or name a field that is; an `Option` of text will do"
 )]
 pub trait ToOrigin {
     fn to_origin(&self) -> Option<Box<str>>;

@@ -68,7 +68,7 @@ impl CallSite {
         expression: impl FnOnce() -> T,
     ) -> Option<T> {
         let handle = self.handle();
-        handle.environment().contain(place, handle.name(), expression)
+        handle.environment().contain(place, &**handle.name(), expression)
     }
 
     #[inline]

@@ -179,7 +179,7 @@ impl Environment {
             system = self.system.load_full();
         }
         if system.is_due(now) {
-            let _ = self.contain("system probe", "", || system.sample_if_due(now));
+            let _ = self.contain("system probe", None, || system.sample_if_due(now));
         }
         system
     }
@@ -192,7 +192,7 @@ impl Environment {
     /// Samples the machine now. A probe that panics leaves the figures as they were.
     pub(crate) fn sample_system(&self) {
         let (system, now) = (self.system.load_full(), self.now());
-        let _ = self.contain("system probe", "", || system.sample(now));
+        let _ = self.contain("system probe", None, || system.sample(now));
     }
 
     /// Replaces the rules for the system.
@@ -229,18 +229,18 @@ impl Environment {
         }
     }
 
-    /// Runs code that is not ours; a panic in it is contained, counted and told.
+    /// Runs code that is not ours, for a resource or for all; a panic in it is contained, counted and told.
     #[inline]
-    pub(crate) fn contain<T>(
+    pub(crate) fn contain<'r, T>(
         &self,
         place: &'static str,
-        resource: &str,
+        resource: impl Into<Option<&'r str>>,
         code: impl FnOnce() -> T,
     ) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(code)) {
             Ok(value) => Some(value),
             Err(payload) => {
-                self.contained(place, Some(resource), &*payload, self.observers.load_full().iter());
+                self.contained(place, resource.into(), &*payload, self.observers.load_full().iter());
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
                 None
             }

@@ -256,7 +256,7 @@ impl fmt::Display for Hashed {
 /// assert_eq!(user.name.to_key(), "Ada".to_key());
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "calls cannot be counted by a `{Self}`",
+    message = "calls cannot be counted by `{Self}`",
     label = "not a whole number, `bool`, `char` or text, nor a collection of these",
     note = "name a field as the key, or turn it into text or a whole number: `key = order.user`, `key = address.to_string()`, `key = (price * 100.0) as u64`",
     note = "for a type of yours, implement `ToKey`"

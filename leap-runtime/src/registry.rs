@@ -623,7 +623,8 @@ impl<'a> EnterWith<'a> {
     /// What the call would be told now. Takes nothing: no permit, no probe slot, no turn, and counts nothing.
     ///
     /// A call that would have to wait for its turn would pass. Whether one that would queue for permits or wait for a place
-    /// passes in the end, nobody knows yet: it is told what it would be told without waiting.
+    /// passes in the end, nobody knows yet: it is told what it would be told without waiting. [Checks](crate::Check) of the
+    /// application's own are not asked: they would take it for a call.
     ///
     /// # Errors
     ///

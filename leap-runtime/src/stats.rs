@@ -330,7 +330,8 @@ impl HotValue {
         &self.value
     }
 
-    /// The permits that calls with this value asked for, blocked ones included.
+    /// The permits that calls with this value asked the rule for, blocked ones included; calls that a rule before it blocked
+    /// did not come to ask.
     pub fn permits(&self) -> u64 {
         self.permits
     }

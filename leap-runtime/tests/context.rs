@@ -3,13 +3,17 @@
 
 mod common;
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use common::{R, at, ms, passes, qps, registry, registry_with};
-use leap_runtime::{CallTree, Clock, Context, InContext, Outcome, Registry, RuleSet, Timestamp};
+use leap_runtime::{
+    AuthorityRule, BreakerRule, BreakerState, CallTree, Cause, Clock, Context, HotRule, InContext,
+    IsolationRule, Mode, Outcome, Registry, RuleSet, SystemRule, Timestamp,
+};
 
 /// The tree in lines: depth, name, passed, blocked, exceptions, in flight.
 fn lines(tree: &CallTree) -> Vec<String> {
@@ -237,4 +241,80 @@ fn a_resource_is_watched_as_long_as_a_rule_stands_and_remembers_while_its_limit_
     assert!(registry.enter("reads").is_err());
     clock.advance(Duration::from_millis(1_010));
     assert!(registry.enter("reads").is_ok());
+}
+
+/// Who of these is let through: nobody in particular, then each origin.
+fn admitted(registry: &Registry, origins: &[&str]) -> Vec<bool> {
+    let named = origins.iter().map(|origin| registry.enter_with(R).origin(origin).enter().is_ok());
+    std::iter::once(registry.enter(R).is_ok()).chain(named).collect()
+}
+
+#[test]
+fn whom_an_allow_list_does_not_name_is_denied_and_whom_a_deny_list_names() {
+    let allow = || AuthorityRule::allow(["web", "app"]).unwrap();
+    let (registry, _) = registry_with(RuleSet::new().authority(R, allow()));
+    let origins = ["web", "app", "batch", "Web", "we", "webb", ""];
+    assert_eq!(admitted(&registry, &origins), [true, true, true, false, false, false, false, true]);
+    let blocked = registry.enter_with(R).origin("batch").permits(2).enter().unwrap_err();
+    assert_eq!((blocked.cause(), blocked.permits(), blocked.retry_after()), (Cause::Authority, 2, None));
+    assert_eq!((blocked.limit(), blocked.observed()), (None, None));
+    assert_eq!(blocked.rule().to_string(), "loaded/authority/0");
+    assert_eq!(blocked.to_string(), "`orders.create` is blocked: its origin may not call");
+
+    registry.load(RuleSet::new().authority(R, AuthorityRule::deny(["batch", "jobs"]).unwrap())).unwrap();
+    assert_eq!(admitted(&registry, &["web", "batch", "jobs", "job"]), [true, true, false, false, true]);
+    // All lists have to agree.
+    let both = RuleSet::new().authority(R, allow()).authority(R, AuthorityRule::deny(["app"]).unwrap());
+    registry.load(both).unwrap();
+    assert_eq!(admitted(&registry, &["web", "app", "batch"]), [true, true, false, false]);
+    assert_eq!(registry.enter_with(R).origin("app").enter().unwrap_err().rule().position(), 1);
+    registry.load(RuleSet::new().authority(R, allow().with_mode(Mode::Off))).unwrap();
+    assert_eq!(admitted(&registry, &["batch"]), [true, true]);
+}
+
+#[test]
+fn an_origin_is_that_of_the_call_or_else_of_its_context() {
+    let (registry, _) = registry_with(RuleSet::new().authority(R, AuthorityRule::deny(["batch"]).unwrap()));
+    Context::new("jobs").with_origin("batch").scope(|| {
+        assert_eq!(admitted(&registry, &["web", "batch", ""]), [false, true, false, false]);
+        assert!(registry.would_pass(R, 1).is_err());
+        Context::new("inner").scope(|| assert!(registry.enter(R).is_ok()));
+    });
+    let stats = registry.stats(R).unwrap();
+    let of = |share: &leap_runtime::ShareStats| {
+        let totals = *share.totals();
+        format!("{} {} {}", share.name(), totals.passed(), totals.blocked_by(Cause::Authority))
+    };
+    assert_eq!(stats.origins().iter().map(of).collect::<Vec<_>>(), ["batch 0 3", "web 1 0"]);
+    assert_eq!(stats.entrances().iter().map(of).collect::<Vec<_>>(), ["inner 1 0", "jobs 1 3"]);
+    let in_context = async { registry.enter_async(R).await.is_ok() }
+        .in_context(&Context::new("jobs").with_origin("batch"));
+    let mut in_context = Box::pin(in_context);
+    let polled = in_context.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    assert_eq!(polled, std::task::Poll::Ready(false));
+}
+
+#[test]
+fn who_may_not_call_takes_nothing_from_those_who_may() {
+    let breaker = BreakerRule::error_count(0).with_min_calls(1).unwrap().open_for(ms(1_000)).unwrap();
+    let rules = RuleSet::new()
+        .authority(R, AuthorityRule::allow(["web"]).unwrap())
+        .flow(R, qps(2.0))
+        .flow(R, qps(2.0).for_each_origin().unwrap())
+        .isolation(R, IsolationRule::new(1))
+        .hot(R, HotRule::qps("user", 2.0).unwrap())
+        .breaker(R, breaker)
+        .system(SystemRule::qps(2.0).unwrap());
+    let (registry, clock) = registry_with(rules);
+    let call = |origin| registry.enter_with(R).origin(origin).key("user", 1).inbound().enter();
+    call("web").unwrap().end(Outcome::Exception);
+    clock.set(at(1_000));
+    for _ in 0..100 {
+        assert_eq!(call("batch").unwrap_err().cause(), Cause::Authority);
+    }
+    call("web").unwrap().end(Outcome::Success);
+    let stats = registry.stats(R).unwrap();
+    assert_eq!((stats.totals().passed(), stats.breakers()[0].state()), (2, BreakerState::Closed));
+    call("web").unwrap().end(Outcome::Success);
+    assert!(call("web").is_err());
 }

@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{Expr, FnArg, LitStr, Pat, Signature};
 
-use super::constants::{Constants, for_each_name};
+use super::constants::{Constants, binds_names, for_each_name};
 use super::function::plain_name;
 use super::value;
 use crate::args::{self, Args, Value};
@@ -35,8 +35,9 @@ impl Request {
             entrance: constants.take(args.entrance.take()),
             keys: keys(&args.hots, constants.errors),
         };
-        for expr in request.exprs() {
+        for (what, expr) in request.exprs() {
             no_name_of_a_pattern(expr, constants.sig, constants.errors);
+            stays_inside(what, expr, constants.errors);
         }
         request
     }
@@ -47,18 +48,35 @@ impl Request {
         !inbound && !priority && origin.is_none() && entrance.is_none() && keys.is_empty()
     }
 
-    /// Whether an expression of it uses `name`.
+    /// Whether an expression of it uses `name`, perhaps in the text of a `format!`.
     pub(crate) fn mentions(&self, name: &Ident) -> bool {
         let mut is_found = false;
-        for expr in self.exprs() {
-            for_each_name(expr.to_token_stream(), &mut |found| is_found |= found == name);
+        for (_, expr) in self.exprs() {
+            let tokens = expr.to_token_stream();
+            is_found |= is_in_text(tokens.clone(), name);
+            for_each_name(tokens, &mut |found, _| is_found |= found == name);
         }
         is_found
     }
 
-    fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        self.origin.iter().chain(self.keys.iter().map(|key| &key.expr))
+    /// The expressions that are evaluated for each call, and what they are for.
+    fn exprs(&self) -> impl Iterator<Item = (&'static str, &Expr)> {
+        let origin = self.origin.iter().map(|origin| ("origin", origin));
+        origin.chain(self.keys.iter().map(|key| ("key", &key.expr)))
     }
+}
+
+/// Whether `name` may be meant in a text: `"{name}"`.
+fn is_in_text(tokens: TokenStream, name: &Ident) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => is_in_text(group.stream(), name),
+        TokenTree::Literal(literal) => {
+            let text = literal.to_string();
+            text.contains('{') && text.split(|c| !is_of_word(c)).any(|word| name == word)
+        }
+        TokenTree::Ident(_) | TokenTree::Punct(_) => false,
+    })
 }
 
 /// The keys by their names: several rules may go by one.
@@ -149,7 +167,9 @@ fn write_text(tokens: TokenStream, text: &mut String) {
                 if after_value {
                     text.push(' ');
                 }
-                text.push_str(&word.to_string());
+                let word = word.to_string();
+                // `r#` is for the compiler.
+                text.push_str(word.strip_prefix("r#").filter(|rest| !rest.contains('"')).unwrap_or(&word));
                 after_value = true;
             }
         }
@@ -169,25 +189,48 @@ fn no_name_of_a_pattern(expr: &Expr, sig: &Signature, errors: &mut Errors) {
             _ => {}
         }
     }
-    for_each_name(expr.to_token_stream(), &mut |name| {
+    for_each_name(expr.to_token_stream(), &mut |name, _| {
         if bound.contains(&name) {
             let message = format!(
-                "`{name}` is not there before the call has entered, which is when the pattern of its parameter is \
-                 matched; name the parameter, and take it apart in the body"
+                "`{name}` is bound by a pattern, which is matched after the call has entered; give the parameter a \
+                 name, and take it apart in the body"
             );
             errors.at(name, message);
         }
     });
 }
 
-/// Whether there may be names in an expression that it binds itself.
-fn binds_names(tokens: TokenStream) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => binds_names(group.stream()),
-        TokenTree::Ident(word) => word == "let" || word == "match",
-        TokenTree::Punct(punct) => punct.as_char() == '|',
-        TokenTree::Literal(_) => false,
-    })
+/// Finds what would have to leave the function, or to wait in it, before the call has entered.
+fn stays_inside(what: &str, expr: &Expr, errors: &mut Errors) {
+    let tokens = expr.to_token_stream();
+    let mut has_a_body_of_its_own = binds_names(tokens.clone());
+    for_each_name(tokens.clone(), &mut |name, _| has_a_body_of_its_own |= name == "async");
+    if !has_a_body_of_its_own {
+        find_leaving(what, tokens, errors);
+    }
+}
+
+fn find_leaving(what: &str, tokens: TokenStream, errors: &mut Errors) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => find_leaving(what, group.stream(), errors),
+            TokenTree::Ident(word) if word == "await" => {
+                let message = format!(
+                    "`{what}` is looked at before the call has entered, where nothing is awaited; await it in the caller, \
+                     and give it as an argument"
+                );
+                errors.at(word, message);
+            }
+            TokenTree::Punct(sign) if sign.as_char() == '?' => {
+                let message = format!(
+                    "`?` cannot leave the function before the call has entered; make it an `Option`, of which `None` is no \
+                     {what}"
+                );
+                errors.at(sign, message);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn bound_by<'a>(pat: &'a Pat, bound: &mut Vec<&'a Ident>) {

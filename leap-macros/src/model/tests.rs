@@ -106,7 +106,15 @@ fn a_key_is_called_by_its_text_with_spaces_where_rustfmt_puts_them() {
         (quote!(&req.user), "&req.user"),
         (quote!(pair.0), "pair.0"),
         (quote!(self.app(&mut x, 5)), "self.app(&mut x, 5)"),
-        (quote!(Id::<u8, A>::of(req)?.0[1]), "Id::<u8, A>::of(req)?.0[1]"),
+        (quote!(r#type.r#match), "type.match"),
+        (quote!(r#"a"#.len()), "r#\"a\"#.len()"),
+        (
+            quote!({
+                let id = Id::<u8, A>::of(req)?.0[1];
+                id
+            }),
+            "{ let id = Id::<u8, A>::of(req)?.0[1]; id }",
+        ),
         (quote!((user, shop)), "(user, shop)"),
         (quote!(a + -b * !c), "a + -b * !c"),
         (quote!(a == b && c << 2 != *d), "a == b && c << 2 != *d"),

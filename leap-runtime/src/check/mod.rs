@@ -320,7 +320,7 @@ impl Plan {
             Hand::Permits(ticket) => reservation.take_permits(Some(ticket), request.permits, now, around)?,
             Hand::Place(place) => reservation.take_permits_placed(place, request.permits)?,
         };
-        let gates = self.ask_all(request, now, reading)?;
+        let gates = self.ask_all(request, place.is_some(), now, reading)?;
         let place = self.ask_flow(place, arrival, now, around)?;
         let when = reservation.commit(arrival, gates, Pace { start, by: None }, now, reading)?;
 
@@ -355,11 +355,16 @@ impl Plan {
     fn ask_all<'a>(
         &'a self,
         request: &Request<'a>,
+        has_place: bool,
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Selected<'a>, Refusal<'a>> {
         let Some(extras) = &self.extras else { return Ok(Selected::default()) };
-        extras.ask(request, now, &reading)?;
+        if has_place {
+            extras.ask(request, now, &reading)?;
+        } else {
+            extras.meet(request, now, &reading)?;
+        }
         let gates = extras.scoped.select(request.origin, request.entrance, now, &reading);
         gates.ask(request.permits.into(), now, &reading)?;
         Ok(gates)
@@ -498,6 +503,25 @@ impl Extras {
             if let Some(key) = hot.key_of(request.keys) {
                 let peeked = hot.peek(key, request.permits, now, reading);
                 peeked.map_err(|refused| used_up(hot, refused))?;
+            }
+        }
+        self.associated.ask(request.permits.into(), now)
+    }
+
+    /// As [`ask`](Self::ask), for a call that has just come: hot parameters note it, whatever becomes of it.
+    fn meet(
+        &self,
+        request: &Request<'_>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'_>> {
+        for hot in &self.hot {
+            match hot.key_of(request.keys) {
+                Some(key) => {
+                    let met = hot.meet(key, request.permits, now, reading);
+                    met.map_err(|refused| used_up(hot, refused))?;
+                }
+                None => hot.note_missing(),
             }
         }
         self.associated.ask(request.permits.into(), now)
@@ -714,10 +738,7 @@ impl<'a> Reservation<'a, '_> {
         }
         if let Some(extras) = &plan.extras {
             for hot in &extras.hot {
-                let Some(key) = hot.key_of(request.keys) else {
-                    hot.note_missing();
-                    continue;
-                };
+                let Some(key) = hot.key_of(request.keys) else { continue };
                 let taken = hot.take(key, n, now, &reading).map_err(|refused| used_up(hot, refused))?;
                 pace.wait_for(taken.start, Some(hot.id()));
                 if let Some(hold) = taken.hold {

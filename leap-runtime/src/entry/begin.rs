@@ -165,6 +165,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
         if asked.n > 0 {
             // Whoever was asked may have taken its time, and windows go by the present.
             arrival.now = environment.now();
+            resource.turn(arrival.now);
         }
         let admitted = plan.admit_fully(&mut held, &arrival, hand, asked.start, &way)?;
         held.keep_customs(asked.keep());

@@ -233,7 +233,7 @@ impl Entry {
     fn judge<R>(&mut self, value: &R, judge: impl FnOnce(&R) -> Outcome) {
         self.outcome = self.marks.outcome().or_else(|| {
             let (environment, name) = (self.resource.environment(), self.resource.name());
-            environment.contain("outcome predicate", name, || judge(value)).or(Some(Outcome::Exception))
+            environment.contain("outcome predicate", &**name, || judge(value)).or(Some(Outcome::Exception))
         });
     }
 }
@@ -279,12 +279,9 @@ impl Drop for Entry {
             let n_customs = self.held.n_customs();
             plan.end(&mut self.held, self.permits, outcome, rt_ns, now, tell);
             if n_customs > 0 {
-                let ended = Ended {
-                    resource: resource.name(),
-                    permits,
-                    outcome: Some(outcome),
-                    rt: Duration::from_nanos(rt_ns),
-                };
+                // What has waited in vain has not run.
+                let rt = if self.is_waiting { Duration::ZERO } else { Duration::from_nanos(rt_ns) };
+                let ended = Ended { resource: resource.name(), permits, outcome: Some(outcome), rt };
                 begin::tell_customs(resource.environment(), &plan.customs()[..n_customs], &ended);
             }
         }

@@ -128,6 +128,13 @@ pub enum RuleError {
     HotPrecision(Precision),
     /// An exception for a value that has one already: its place, counted from 0.
     ExceptTwice(usize),
+    /// A limit between 0 and 1 for each value, which would never let a call through.
+    FractionalHotLimit {
+        /// The limit as given.
+        limit: f64,
+        /// The interval that it was for.
+        interval: Duration,
+    },
 }
 
 impl RuleError {
@@ -154,9 +161,13 @@ impl RuleError {
             Self::NoOrigins => "a list of origins must name at least one",
             Self::Origin { .. } => "an origin's name must have 1 to 1024 bytes",
             Self::WindowCalls(_) => "`window_calls` must be between 1 and 10000",
-            Self::MinCallsOfWindow { .. } => "`min_calls` must be at most `window_calls`",
+            Self::MinCallsOfWindow { .. } => {
+                "`window_calls` must be at least `min_calls`, which is 5 unless given"
+            }
             Self::CountOfWindow { .. } => "`error_count` must be under `window_calls`, or it never trips",
-            Self::MaxOpen { .. } => "`open_max_ms` must be at least `open_ms` and at most a year",
+            Self::MaxOpen { .. } => {
+                "`open_max_ms` must be at least `open_ms`, which is 5000 unless given, and at most a year"
+            }
             Self::Ramp(_) => "a ramp must take above 0 and at most a year",
             Self::WarmUpPeriod(_) => "`warm_up_ms` must be above 0 and at most a year",
             Self::ColdFactor(_) => "`cold_factor` must be above 1, and finite",
@@ -172,6 +183,9 @@ impl RuleError {
             Self::MaxKeys(_) => "`max_keys` must be between 1 and 1000000",
             Self::HotPrecision(_) => "a hot rule takes precision `sentinel` or none",
             Self::ExceptTwice(_) => "`except` names the same value twice",
+            Self::FractionalHotLimit { .. } => {
+                "a limit between 0 and 1 would let no call through; say `qps = 1, per_ms = …`, or `behavior = throttle`"
+            }
         }
     }
 }
@@ -328,6 +342,18 @@ impl fmt::Display for RuleError {
             }
             Self::HotPrecision(precision) => {
                 write!(f, "a hot rule cannot be {precision:?}: it takes precision `sentinel` or none")
+            }
+            Self::FractionalHotLimit { limit, interval } => {
+                write!(
+                    f,
+                    "a limit of {limit} per {interval:?} for each value would never let a call through; "
+                )?;
+                match Duration::try_from_secs_f64(interval.as_secs_f64() / limit) {
+                    Ok(whole) if is_time(whole) => {
+                        write!(f, "say 1 per {whole:?} instead, or pace the calls")
+                    }
+                    _ => f.write_str("the least is 1 per 366 days"),
+                }
             }
             Self::ExceptTwice(place) => {
                 write!(f, "exception {place} is for a value that has a limit of its own already")

@@ -285,7 +285,7 @@ impl HotNumbers {
         }
         let is_window = self.qps.is_some() && self.max_wait.is_none();
         if is_window && limit > 0.0 && limit < 1.0 {
-            return Err(RuleError::FractionalLimit { limit, interval: self.interval });
+            return Err(RuleError::FractionalHotLimit { limit, interval: self.interval });
         }
         let is_counted = is_window && self.burst == 0 && self.precision.is_none();
         if is_counted && limit > HOT_EXACT_AT_MOST {
@@ -608,6 +608,10 @@ mod tests {
             assert!(HotRule::qps("user", limit).is_err(), "{limit}");
             assert!(HotRule::qps("user", 5.0).unwrap().except("vip", limit).is_err(), "{limit}");
         }
+        assert_eq!(
+            HotRule::qps("user", 0.5).unwrap_err().to_string(),
+            "a limit of 0.5 per 1s for each value would never let a call through; say 1 per 2s instead, or pace the calls"
+        );
         assert!(HotRule::throttle("user", 0.2, Duration::ZERO).unwrap().except("vip", 0.1).is_ok());
         assert!(HotRule::throttle("user", f64::NAN, Duration::ZERO).is_err());
     }

@@ -70,6 +70,7 @@ async fn find(id: &str) -> Option<Item> {
                     return __way.settle(__answer).await;
                 }
                 let id = id;
+                let _ = &id;
                 {
                     look_up(id).await
                 }

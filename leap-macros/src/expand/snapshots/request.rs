@@ -126,6 +126,7 @@ impl Shop {
                     __entry,
                     move || -> Result<Id, AppError> {
                         let order = order;
+                        let _ = &order;
                         #[allow(
                             clippy::no_effect_underscore_binding,
                             clippy::used_underscore_binding,

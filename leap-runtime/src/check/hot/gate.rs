@@ -374,7 +374,9 @@ impl Gate {
             limit: self.limits.limit,
             wait_ns: Timestamp::from_millis(start_ms).since_ns(now),
             // A wait has to be under the longest.
-            until: Timestamp::from_millis((start_ms + 1).saturating_sub(rate.max_wait_ms).min(start_ms)),
+            until: Timestamp::from_millis(
+                start_ms.saturating_add(1).saturating_sub(rate.max_wait_ms).min(start_ms),
+            ),
         })
     }
 

@@ -191,19 +191,37 @@ impl Hot {
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refused> {
-        match key.elements() {
-            [key] => self.state.table.peek(&self.ask(key, n), now, &reading).map(drop),
-            keys => {
-                let peeked =
-                    self.ask_each(keys, n).into_iter().map(|ask| self.state.table.peek(&ask, now, &reading));
-                peeked.filter_map(Result::err).reduce(Refused::and).map_or(Ok(()), Err)
+        self.with_asks(key, n, |asks| self.peek_each(asks, now, &reading))
+    }
+
+    /// As [`peek`](Self::peek), for a call that is about to [`take`](Self::take) if it may: what it asks for counts for
+    /// [`top`](Self::top), whether it passes or not.
+    pub(crate) fn meet(
+        &self,
+        key: &Key,
+        n: u32,
+        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(), Refused> {
+        self.with_asks(key, n, |asks| {
+            for ask in asks {
+                self.top.record_hashed(now, ask.hash, ask.key, ask.n);
             }
-        }
+            self.peek_each(asks, now, &reading)
+        })
+    }
+
+    fn peek_each(
+        &self,
+        asks: &[Ask<'_>],
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refused> {
+        let peeked = asks.iter().map(|ask| self.state.table.peek(ask, now, reading).map(drop));
+        peeked.filter_map(Result::err).reduce(Refused::and).map_or(Ok(()), Err)
     }
 
     /// Takes `n` permits, at least 1, of the key's value; or of each of its values, all of them or nothing.
-    ///
-    /// Also counts them for [`top`](Self::top), whether they pass or not.
     #[inline]
     pub(crate) fn take(
         &self,
@@ -212,31 +230,33 @@ impl Hot {
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
-        match key.elements() {
-            [key] => {
-                let ask = self.ask(key, n);
-                self.top.record_hashed(now, ask.hash, key, ask.n);
-                let (start, held) = self.state.table.take(&ask, now, &reading)?;
+        self.with_asks(key, n, |asks| match asks {
+            [ask] => {
+                let (start, held) = self.state.table.take(ask, now, &reading)?;
                 Ok(Taken { hold: Hold::of(held), start })
             }
-            keys => self.take_each(keys, n, now, &reading),
-        }
+            asks => self.take_each(asks, now, &reading),
+        })
     }
 
     #[cold]
     fn take_each(
         &self,
-        keys: &[Key],
-        n: u32,
+        asks: &[Ask<'_>],
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
-        let asks = self.ask_each(keys, n);
-        for ask in &asks {
-            self.top.record_hashed(now, ask.hash, ask.key, ask.n);
-        }
-        let (start, held) = self.state.table.take_all(&asks, now, reading)?;
+        let (start, held) = self.state.table.take_all(asks, now, reading)?;
         Ok(Taken { hold: Hold::of(held), start })
+    }
+
+    /// What is to be asked for a key: of one value without an allocation.
+    #[inline]
+    fn with_asks<R>(&self, key: &Key, n: u32, with: impl FnOnce(&[Ask<'_>]) -> R) -> R {
+        match key.elements() {
+            [key] => with(&[self.ask(key, n)]),
+            keys => with(&self.ask_each(keys, n)),
+        }
     }
 
     fn ask<'a>(&'a self, key: &'a Key, n: u32) -> Ask<'a> {

@@ -236,17 +236,34 @@ impl Table {
         Ok((start, held.collect::<Result<_, _>>()?))
     }
 
-    /// What one value would be told: when to start, if not now. Takes nothing. A value without a gate is told what a new gate says.
+    /// What one value would be told: when to start, if not now. Takes nothing. A value without a gate is told what a new gate
+    /// says.
     pub(super) fn peek(
         &self,
         ask: &Ask<'_>,
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refused> {
-        let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
+        let home = &self.shards[shard_of(ask.hash)].0;
+        {
+            let shard = home.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(gate) = shard.gate(ask, now) {
+                return gate.peek(ask.n, shard.moment(now, reading), reading);
+            }
+            if shard.find(ask).is_none() {
+                return Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading);
+            }
+        }
+        // A gate by the limits of an earlier load would refuse what the present ones allow, and nobody would come to take
+        // and convert it.
+        let mut shard = home.write().unwrap_or_else(PoisonError::into_inner);
+        let now = shard.moment(now, reading);
         match shard.find(ask) {
-            // Also by limits of an earlier load: whoever takes next converts the gate.
-            Some(place) => shard.slots[place].gate.peek(ask.n, shard.moment(now, reading), reading),
+            Some(place) => {
+                let gate = &mut shard.slots[place].gate;
+                gate.adopt(ask.limits, ask.generation, now);
+                gate.peek(ask.n, now, reading)
+            }
             None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading),
         }
     }

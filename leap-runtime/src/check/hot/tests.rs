@@ -35,7 +35,7 @@ fn ms(ms: u64) -> Duration {
 impl Hot {
     fn call(&self, key: impl ToKey, n: u32, now: Timestamp) -> Result<Taken, Refused> {
         let key = key.to_key();
-        let peeked = self.peek(&key, n, now, || now);
+        let peeked = self.meet(&key, n, now, || now);
         let taken = self.take(&key, n, now, || now);
         if self.n_keys() < self.rule.max_keys() && self.generation == 0 {
             assert_eq!(peeked.err(), taken.as_ref().err().copied(), "asking and taking agree");

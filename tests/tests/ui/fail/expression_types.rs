@@ -24,11 +24,6 @@ fn not_const() -> Result<u8, Blocked> {
     Ok(1)
 }
 
-#[guarded(permits = items.len())]
-fn an_argument(items: &[u8]) -> Result<u8, Blocked> {
-    Ok(items[0])
-}
-
 fn limit() -> f64 {
     1.0
 }

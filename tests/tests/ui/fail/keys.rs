@@ -1,4 +1,4 @@
-//! Keys and origins that the macro or the compiler will not take, told at the expression.
+//! Keys and origins that the macro or the compiler will not take, and constants that depend on a call, told at the expression.
 
 use leap_runtime::{Blocked, guarded};
 
@@ -22,18 +22,13 @@ async fn a_struct(user: User) -> Result<u64, Blocked> {
     Ok(user.id)
 }
 
-#[guarded(hot(key = user.name(), qps = 10))]
-fn unknown_method(user: User) -> Result<u64, Blocked> {
-    Ok(user.id)
-}
-
-#[guarded(hot(key = nobody, qps = 10))]
-async fn unknown_name(user: User) -> Result<u64, Blocked> {
-    Ok(user.id)
-}
-
 #[guarded(hot(key = read(&user).await, qps = 10))]
 async fn waits(user: User) -> Result<u64, Blocked> {
+    Ok(user.id)
+}
+
+#[guarded(hot(key = user.name.parse::<u64>().ok()?, qps = 10), origin = user.name.split_once('-')?.0)]
+fn leaves(user: User) -> Result<u64, Blocked> {
     Ok(user.id)
 }
 
@@ -49,6 +44,11 @@ fn a_number_as_origin(user: User) -> Result<u64, Blocked> {
 #[guarded(entrance = user.name)]
 fn an_entrance_that_varies(user: User) -> Result<u64, Blocked> {
     Ok(user.id)
+}
+
+#[guarded(permits = items.len())]
+fn an_argument(items: &[u8]) -> Result<u8, Blocked> {
+    Ok(items[0])
 }
 
 fn main() {}

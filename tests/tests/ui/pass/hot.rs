@@ -60,6 +60,11 @@ fn names_of_every_kind(_unused: u8, mut mutable: Arc<str>, (a, _): (u8, u8)) -> 
     Ok(a + mutable.len() as u8)
 }
 
+#[guarded(hot(key = format!("{_shop}/{id:>width$}"), qps = 10), hot(key = format!("{{_other}}"), qps = 10))]
+async fn names_in_a_text(_shop: u8, id: u32, width: usize, _other: u8) -> Result<(), Blocked> {
+    Ok(())
+}
+
 #[guarded(hot(key = id.as_ref(), qps = 10), hot(key = N, qps = 10), hot(key = T::NAME, qps = 1))]
 fn generic<T: Named, const N: usize>(id: impl AsRef<str>, _: T) -> Result<[u8; N], Blocked> {
     let _ = id;
@@ -140,6 +145,7 @@ fn main() {
     drop(assert_send(key_alone("a")));
     drop(assert_send(in_a_future(request(), Vec::new(), 1)));
     assert_eq!(names_of_every_kind(1, "ab".into(), (1, 2)).unwrap(), 3);
+    drop(assert_send(names_in_a_text(1, 2, 3, 4)));
     assert_eq!(generic::<u8, 2>("a", 1).unwrap(), [0; 2]);
     assert_eq!(references(&"a", &None).unwrap(), 1);
     assert_eq!(containers("a".into(), &[1], [true; 2], "b".into()).unwrap(), "a");
