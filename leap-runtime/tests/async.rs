@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use common::{R, at, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
-    Blocked, BreakerRule, BreakerState, InRegistry, IsolationRule, ManualClock, Outcome, Registry, RuleSet,
-    TokioClock, current, guarded,
+    Blocked, BreakerRule, BreakerState, Cause, InRegistry, IsolationRule, ManualClock, Outcome, Precision,
+    Registry, RuleSet, TokioClock, current, guarded,
 };
-use tokio::time::{advance, sleep, timeout};
+use tokio::time::{Instant, advance, sleep, sleep_until, timeout};
 
 /// A registry on tokio's time; to be made inside a runtime.
 fn on_tokios_clock(rules: RuleSet) -> Registry {
@@ -360,4 +360,169 @@ fn a_runtime_ends_at_once_while_a_breaker_is_open_for_an_hour() {
     assert_eq!((breaker.state(), runtime.metrics().num_alive_tasks()), (BreakerState::Open, 0));
     drop(runtime);
     drop(registry);
+}
+
+// --- Calls that wait ---
+
+#[tokio::test(start_paused = true)]
+async fn a_window_of_a_minute_lets_its_limit_through_in_the_first_minute_and_not_one_more() {
+    // B11
+    for precision in [Precision::Exact, Precision::Strict] {
+        let rule = qps(1_200.0).per(Duration::from_secs(60)).unwrap().with_precision(precision).unwrap();
+        let start = Instant::now();
+        let registry = on_tokios_clock(RuleSet::new().flow(R, rule));
+        let tasks: Vec<_> = (0..8_u64)
+            .map(|n| {
+                let registry = registry.clone();
+                tokio::spawn(async move {
+                    let mut passed = 0;
+                    while start.elapsed() < Duration::from_secs(60) {
+                        if let Ok(entry) = registry.enter_with(R).permits(10).enter_async().await {
+                            passed += entry.permits();
+                            entry.end(Outcome::Success);
+                        }
+                        sleep(ms(300 + n)).await;
+                    }
+                    passed
+                })
+            })
+            .collect();
+        sleep_until(start + ms(59_999)).await;
+        assert_eq!(registry.stats(R).unwrap().totals().passed(), 1_200);
+        let mut passed = 0;
+        for task in tasks {
+            passed += task.await.unwrap();
+        }
+        let late = registry.stats(R).unwrap().totals().passed();
+        assert_eq!(passed, late);
+        assert!(late >= 1_200 && start.elapsed() >= Duration::from_secs(60), "{precision:?}");
+    }
+}
+
+#[guarded("async.paced", qps = 10, behavior = throttle, max_wait_ms = 2000)]
+async fn paced(argument: Arc<()>) -> Result<usize, Blocked> {
+    sleep(ms(7)).await;
+    Ok(Arc::strong_count(&argument))
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_futures_wait_their_turn_and_leave_the_executor_to_others() {
+    // B19, through the attribute
+    let (start, registry) = (Instant::now(), on_tokios_clock(RuleSet::new()));
+    let heart = tokio::spawn(async move {
+        let mut beats = vec![];
+        for _ in 0..100 {
+            sleep(ms(10)).await;
+            beats.push(start.elapsed().as_millis());
+        }
+        beats
+    });
+    let argument = Arc::new(());
+    let mut tasks: Vec<_> = (0..10)
+        .map(|_| {
+            let call = paced(Arc::clone(&argument)).in_registry(&registry);
+            tokio::spawn(async move { (call.await.is_ok(), start.elapsed().as_millis()) })
+        })
+        .collect();
+    sleep(ms(350)).await;
+    let stats = registry.stats("async.paced").unwrap();
+    assert_eq!((stats.waiting(), stats.in_flight(), stats.totals().success()), (6, 0, 4));
+    tasks.remove(7).abort();
+    for (n, task) in [0, 1, 2, 3, 4, 5, 6, 8, 9].into_iter().zip(tasks) {
+        assert_eq!(task.await.unwrap(), (true, 100 * n + 7));
+    }
+    let beats = heart.await.unwrap();
+    assert!(beats.iter().zip(1..).all(|(beat, n)| *beat == 10 * n), "{beats:?}");
+    let stats = registry.stats("async.paced").unwrap();
+    assert_eq!((stats.totals().success(), stats.totals().cancelled(), stats.waiting()), (9, 1, 0));
+    assert_eq!((stats.minute().rt_min(), stats.minute().rt_max()), (Some(ms(7)), Some(ms(7))));
+    assert_eq!(Arc::strong_count(&argument), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_future_that_is_dropped_while_it_waits_gives_its_turn_to_the_next() {
+    let (start, registry) = (Instant::now(), on_tokios_clock(RuleSet::new()));
+    let argument = Arc::new(());
+    let call = || paced(Arc::clone(&argument)).in_registry(&registry);
+    call().await.unwrap();
+    assert!(timeout(ms(50), call()).await.is_err());
+    assert_eq!(Arc::strong_count(&argument), 1, "the body never ran, and its argument is dropped");
+    call().await.unwrap();
+    assert_eq!(start.elapsed(), ms(107), "the turn of 100 ms");
+    let stats = registry.stats("async.paced").unwrap();
+    assert_eq!((stats.totals().passed(), stats.totals().cancelled(), stats.in_flight()), (3, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_future_may_be_dropped_at_every_stage() {
+    let registry = on_tokios_clock(RuleSet::new());
+    let argument = Arc::new(());
+    for dropped_after_ms in [0, 1, 50, 99, 100, 101, 106, 107, 150] {
+        let before = Instant::now();
+        paced(Arc::clone(&argument)).in_registry(&registry).await.unwrap();
+        let second = paced(Arc::clone(&argument)).in_registry(&registry);
+        let _ = timeout(ms(dropped_after_ms), second).await;
+        let stats = registry.stats("async.paced").unwrap();
+        assert_eq!((stats.in_flight(), stats.waiting(), Arc::strong_count(&argument)), (0, 0, 1));
+        sleep_until(before + Duration::from_secs(1)).await;
+    }
+    let totals = *registry.stats("async.paced").unwrap().totals();
+    assert_eq!(totals.passed(), totals.success() + totals.cancelled());
+}
+
+#[guarded("async.queued", max_concurrency = 1, queue_ms = 50)]
+async fn queued(time: Duration) -> Result<(), Blocked> {
+    sleep(time).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_futures_queue_in_order_and_those_whose_time_is_over_are_blocked() {
+    let (start, registry) = (Instant::now(), on_tokios_clock(RuleSet::new()));
+    let call = |time| {
+        let call = queued(ms(time)).in_registry(&registry);
+        tokio::spawn(async move {
+            let result = call.await;
+            (result.map_err(|blocked| blocked.cause()), start.elapsed().as_millis())
+        })
+    };
+    let calls = [call(30), call(10), call(100), call(1)];
+    let mut ends = vec![];
+    for call in calls {
+        ends.push(call.await.unwrap());
+    }
+    assert_eq!(ends, [(Ok(()), 30), (Ok(()), 40), (Ok(()), 140), (Err(Cause::Isolation), 50)]);
+    let stats = registry.stats("async.queued").unwrap();
+    assert_eq!((stats.in_flight(), stats.queued(), stats.totals().blocked()), (0, 0, 1));
+}
+
+#[guarded("async.urgent", qps = 1, priority, fallback = none)]
+async fn urgent() -> Option<Instant> {
+    Some(Instant::now())
+}
+
+fn none(_: Blocked) -> Option<Instant> {
+    None
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_priority_future_runs_when_its_place_has_come_and_its_fallback_when_there_is_none() {
+    let (start, registry) = (Instant::now(), on_tokios_clock(RuleSet::new()));
+    let call = || tokio::spawn(urgent().in_registry(&registry));
+    let mut ran = vec![];
+    for call in [call(), call(), call()] {
+        ran.push(call.await.unwrap().map(|at| at - start));
+    }
+    assert_eq!(ran, [Some(ms(0)), Some(ms(1_000)), None]);
+}
+
+#[test]
+fn an_async_call_that_would_wait_outside_a_runtime_is_blocked_and_told_why() {
+    let registry = Registry::new();
+    let mut first = Box::pin(paced(Arc::new(())).in_registry(&registry));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    assert!(runtime.block_on(&mut first).is_ok());
+    let mut second = Box::pin(paced(Arc::new(())).in_registry(&registry));
+    let Poll::Ready(Err(blocked)) = poll_once(&mut second) else { panic!("it waits") };
+    assert!(blocked.to_string().contains("there is no timer here to end that"), "{blocked}");
 }

@@ -14,10 +14,10 @@ use std::thread;
 use std::time::Duration;
 
 use common::waits::{ByClock, Call, Line, Silent, until};
-use common::{R, at, call, ms, passes, qps, registry_with};
+use common::{R, at, call, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
-    Behavior, BreakerRule, BreakerState, Cause, Clock, Entry, FlowRule, IsolationRule, ManualClock, Mode,
-    Outcome, Precision, Registry, RuleSet, Timestamp, current,
+    Behavior, Blocked, BreakerRule, BreakerState, Cause, Clock, Entry, FlowRule, IsolationRule, ManualClock,
+    Mode, Outcome, Precision, Registry, RuleSet, Timestamp, current, guarded,
 };
 
 fn throttle(limit: f64, max_wait_ms: u64) -> FlowRule {
@@ -403,6 +403,30 @@ fn no_wake_up_is_lost_between_the_question_and_the_parking() {
             assert_eq!(finished.recv(), Ok(at(100 * round)));
         }
     });
+}
+
+#[guarded("throttle.paced", qps = 10, behavior = throttle, max_wait_ms = 100, fallback = late)]
+fn paced(clock: &ManualClock) -> Option<Timestamp> {
+    Some(clock.now())
+}
+
+fn late(_: &ManualClock, _: Blocked) -> Option<Timestamp> {
+    None
+}
+
+#[test]
+fn a_guarded_function_is_parked_before_its_body_runs() {
+    let (registry, clock) = registry();
+    let waiting = || registry.stats("throttle.paced").unwrap().waiting();
+    assert_eq!(registry.scope(|| paced(&clock)), Some(at(0)));
+    thread::scope(|scope| {
+        let second = scope.spawn(|| registry.scope(|| paced(&clock)));
+        until(|| waiting() == 1);
+        assert_eq!(registry.scope(|| paced(&clock)), None, "200 ms are too long");
+        clock.set(at(100));
+        assert_eq!(second.join().unwrap(), Some(at(100)));
+    });
+    assert_eq!(waiting(), 0);
 }
 
 #[test]
