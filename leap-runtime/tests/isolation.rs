@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use common::waits::{ByClock, Call, Silent, until};
-use common::{R, at, call, call_of, ms, passes, qps, registry, registry_with};
+use common::{R, Recorder, at, call, call_of, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
     Behavior, BreakerRule, BreakerState, Cause, Entry, FlowRule, IsolationRule, ManualClock, Mode, Outcome,
     Registry, RuleSet,
@@ -560,6 +560,27 @@ fn a_queueing_probe_leaves_its_slot_to_others() {
     assert_eq!(registry.stats(R).unwrap().breakers()[0].state(), BreakerState::Closed);
     drop(held);
     assert_eq!(figures(&registry)[..2], [0, 0]);
+}
+
+#[test]
+fn a_call_that_queued_in_vain_is_told_of_once_and_one_that_got_its_permit_is_not() {
+    let recorder = Recorder::default();
+    let clock = ManualClock::new();
+    let registry = Registry::builder().clock(clock.clone()).observer(recorder.clone()).build();
+    registry.load(queueing(1, 50)).unwrap();
+    recorder.take();
+    let first = registry.enter(R).unwrap();
+    let mut queue = [(); 2].map(|()| Call::waiting(registry.enter_with(R).origin("vip")));
+    drop(first);
+    let second = queue[0].entry();
+    assert_eq!(recorder.take(), [""; 0]);
+    clock.set(at(50));
+    assert_eq!(queue[1].blocked().at(), at(50));
+    assert_eq!(recorder.take(), ["block orders.create by loaded/isolation/0"]);
+    drop(second);
+    let stats = registry.stats(R).unwrap();
+    let vip = &stats.origins()[0];
+    assert_eq!((vip.totals().passed(), vip.totals().blocked(), vip.in_flight()), (1, 1, 0));
 }
 
 // --- The queue over reloads ---

@@ -6,7 +6,7 @@ mod common;
 use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::task::Waker;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use common::waits::{ByClock, Call, Line, Silent, until};
 use common::{R, at, call, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
-    Behavior, Blocked, BreakerRule, BreakerState, Cause, Clock, Entry, FlowRule, IsolationRule, ManualClock,
-    Mode, Outcome, Precision, Registry, RuleSet, Timestamp, current, guarded,
+    Behavior, Blocked, BreakerRule, BreakerState, Cause, Check, Clock, Ended, Entry, FlowRule, HotRule, IsolationRule,
+    ManualClock, Mode, Outcome, Precision, Registry, Rule, RuleSet, Timestamp, Verdict, current, guarded,
 };
 
 fn throttle(limit: f64, max_wait_ms: u64) -> FlowRule {
@@ -86,11 +86,13 @@ fn a_pace_above_1000_per_second_is_kept_to_the_part_of_a_millisecond() {
 #[test]
 fn two_billion_per_second_block_nobody() {
     // B16
-    for rule in [qps(2e9), throttle(2e9, 1)] {
+    let hot = HotRule::throttle("user", 2e9, ms(1)).unwrap();
+    for rule in [qps(2e9).into(), throttle(2e9, 1).into(), Rule::from(hot)] {
         let registry = Registry::new();
-        registry.load(RuleSet::new().flow(R, rule)).unwrap();
+        registry.load(RuleSet::new().rule(R, rule)).unwrap();
+        let ask = || registry.enter_with(R).key("user", 7).enter().map(|entry| entry.end(Outcome::Success));
         thread::scope(|scope| {
-            let calls = || passes(&registry, R, 100_000);
+            let calls = || (0..100_000).filter(|_| ask().is_ok()).count();
             let threads = [scope.spawn(calls), scope.spawn(calls)];
             assert_eq!(threads.map(|thread| thread.join().unwrap()), [100_000; 2]);
         });
@@ -247,9 +249,9 @@ fn a_turn_that_has_come_before_anybody_slept_is_no_wait() {
 /// A check of the application's own that has each call start so much later.
 struct Later(Duration);
 
-impl leap_runtime::Check for Later {
-    fn check(&self, _: &leap_runtime::Call<'_>) -> leap_runtime::Verdict {
-        leap_runtime::Verdict::Wait(self.0)
+impl Check for Later {
+    fn check(&self, _: &leap_runtime::Call<'_>) -> Verdict {
+        Verdict::Wait(self.0)
     }
 }
 
@@ -702,6 +704,68 @@ fn a_check_of_the_applications_own_and_a_throttle_have_a_call_wait_for_the_later
     assert_eq!(in_ms(line.waits([1, 1, 1, 1])), [Some(150), Some(150), Some(200), Some(300)]);
     assert!(line.registry.remove_check(check));
     assert_eq!(in_ms(line.waits([1])), [Some(400)]);
+}
+
+/// Keeps how the calls ended that it let pass.
+#[derive(Default)]
+struct Ends(Mutex<Vec<(Option<Outcome>, Duration)>>);
+
+impl Check for Ends {
+    fn check(&self, _: &leap_runtime::Call<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn ended(&self, call: &Ended<'_>) {
+        self.0.lock().unwrap().push((call.outcome(), call.rt()));
+    }
+}
+
+#[test]
+fn a_check_of_the_applications_own_is_told_of_each_end_and_that_a_cancelled_wait_ran_for_no_time() {
+    let (registry, clock) = registry_with(throttled(10.0, 100));
+    let ends = Arc::new(Ends::default());
+    registry.add_check(R, Arc::clone(&ends));
+    let first = registry.enter(R).unwrap();
+    let second = Call::waiting(registry.enter_with(R));
+    assert!(registry.enter(R).is_err());
+    clock.set(at(50));
+    drop(second);
+    let mut third = Call::waiting(registry.enter_with(R));
+    clock.set(at(100));
+    let third = third.entry();
+    clock.set(at(103));
+    third.end(Outcome::Success);
+    first.end(Outcome::Ignored);
+    assert_eq!(
+        *ends.0.lock().unwrap(),
+        [
+            (None, ms(0)),
+            (Some(Outcome::Cancelled), ms(0)),
+            (Some(Outcome::Success), ms(3)),
+            (Some(Outcome::Ignored), ms(103)),
+        ]
+    );
+}
+
+#[test]
+fn who_waits_is_not_in_flight_for_its_origin_either() {
+    let (registry, clock) = registry_with(throttled(10.0, 1_000));
+    let call = || registry.enter_with(R).origin("vip");
+    let _first = call().enter().unwrap();
+    let mut waiting = [Call::waiting(call()), Call::waiting(call())];
+    let of_vip = || {
+        let vip = registry.stats(R).unwrap().origins()[0].clone();
+        let totals = *vip.totals();
+        [vip.in_flight(), totals.passed(), totals.completed(), totals.cancelled()]
+    };
+    assert_eq!(of_vip(), [1, 3, 0, 0]);
+    clock.set(at(100));
+    let second = waiting[0].entry();
+    assert_eq!(of_vip(), [2, 3, 0, 0]);
+    drop(waiting);
+    assert_eq!(of_vip(), [2, 3, 1, 1]);
+    second.end(Outcome::Success);
+    assert_eq!(of_vip(), [1, 3, 2, 1]);
 }
 
 // --- Reloads ---

@@ -259,7 +259,9 @@ impl Drop for Entry {
         let resource: &Resource = &self.resource;
         let node = resource.node();
         let now = resource.environment().now();
-        let (permits, rt_ns) = (u64::from(self.permits) + self.charged, now.since_ns(self.entered));
+        // Before its start it has not run at all.
+        let rt_ns = if self.is_waiting { 0 } else { now.since_ns(self.entered) };
+        let permits = u64::from(self.permits) + self.charged;
         resource.turn(now);
         node.complete(outcome, permits, rt_ns, now);
         if let Some(scene) = &self.scene {

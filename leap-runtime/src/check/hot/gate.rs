@@ -215,10 +215,16 @@ impl Gate {
                 Ok((None, None))
             }
             (Memory::Pace { word, origin }, Rate::Bucket(pace) | Rate::Turns(pace)) => {
-                let at = pace.parts(now.since_ns(*origin));
+                let mut at = pace.parts(now.since_ns(*origin));
                 let mut before = word.load(Relaxed);
                 loop {
-                    let (start, after) = self.asked(pace.ask(before, at, n), pace, *origin, at)?;
+                    let (start, after) = match self.asked(pace.ask(before, at, n), pace, *origin, at) {
+                        Ok(asked) => asked,
+                        Err(refused) => {
+                            at = asked_again(pace, *origin, at, &refused, reading).ok_or(refused)?;
+                            continue;
+                        }
+                    };
                     // Relaxed, all through: the word is the decision, and nothing is published with it.
                     match word.compare_exchange(before, after, Relaxed, Relaxed) {
                         Ok(_) => {
@@ -279,8 +285,13 @@ impl Gate {
                 }
             },
             (Memory::Pace { word, origin }, Rate::Bucket(pace) | Rate::Turns(pace)) => {
-                let at = pace.parts(now.since_ns(*origin));
-                self.asked(pace.ask(word.load(Relaxed), at, n), pace, *origin, at).map(|(start, _)| start)
+                let mut at = pace.parts(now.since_ns(*origin));
+                loop {
+                    match self.asked(pace.ask(word.load(Relaxed), at, n), pace, *origin, at) {
+                        Ok((start, _)) => return Ok(start),
+                        Err(refused) => at = asked_again(pace, *origin, at, &refused, reading).ok_or(refused)?,
+                    }
+                }
             }
             (Memory::SentinelBucket(bucket), Rate::SentinelBucket(rate)) => {
                 let bucket = *lock(bucket);
@@ -394,6 +405,22 @@ impl Gate {
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight.as_ref().map_or(0, |count| count.load(Relaxed))
     }
+}
+
+/// When to ask again, if the reading by which a call was refused is old: its thread had to stand aside for others, who have
+/// gone ahead meanwhile.
+#[cold]
+fn asked_again(
+    pace: &Pace,
+    origin: Timestamp,
+    at: u64,
+    refused: &Refused,
+    reading: &impl Fn() -> Timestamp,
+) -> Option<u64> {
+    let until = refused.until()?;
+    let fresh = reading();
+    let again = pace.parts(fresh.since_ns(origin));
+    (until <= fresh && at < again).then_some(again)
 }
 
 impl Memory {
