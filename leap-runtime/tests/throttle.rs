@@ -6,9 +6,9 @@ mod common;
 use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::thread;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use std::time::Duration;
 use common::waits::{ByClock, Call, Line, Silent, until};
 use common::{R, at, call, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
-    Behavior, Blocked, BreakerRule, BreakerState, Cause, Check, Clock, Ended, Entry, FlowRule, HotRule, IsolationRule,
-    ManualClock, Mode, Outcome, Precision, Registry, Rule, RuleSet, Timestamp, Verdict, current, guarded,
+    Behavior, Blocked, BreakerRule, BreakerState, Cause, Check, Clock, Ended, Entry, FlowRule, HotRule,
+    IsolationRule, ManualClock, Mode, Outcome, Precision, Registry, Rule, RuleSet, Timestamp, Verdict,
+    current, guarded,
 };
 
 fn throttle(limit: f64, max_wait_ms: u64) -> FlowRule {
@@ -69,7 +70,7 @@ fn a_pace_above_1000_per_second_is_kept_to_the_part_of_a_millisecond() {
     // B01
     for (rate, passing) in [(2_000_u32, 2_001), (1_500, 1_501)] {
         let line = Line::new(throttled(f64::from(rate), 1_000));
-        let waits = line.waits(vec![1; 5_000]);
+        let waits = line.waits(std::iter::repeat_n(1, 5_000));
         for (n, wait) in (0_u64..).zip(&waits) {
             let exact = Duration::from_nanos(n * 1_000_000_000 / u64::from(rate));
             let is_exact = |wait: Duration| wait.abs_diff(exact) <= Duration::from_nanos(1);
@@ -122,7 +123,7 @@ fn a_pace_may_be_from_one_call_in_a_year_to_two_billion_per_second() {
     let (registry, clock) = registry_with(RuleSet::new().flow(R, rule));
     assert_eq!(passes(&registry, R, 2), 1);
     // A year in a double is good to some nanoseconds.
-    clock.advance(year.saturating_sub(Duration::from_nanos(50)));
+    clock.set(Timestamp::ZERO.saturating_add(year).saturating_sub(Duration::from_nanos(50)));
     assert_eq!(passes(&registry, R, 1), 0);
     clock.advance(Duration::from_nanos(50));
     assert_eq!(passes(&registry, R, 2), 1);
@@ -842,6 +843,45 @@ fn a_limit_that_is_raised_holds_from_the_next_call_on_however_slow_it_was() {
     line.registry.load(throttled(100.0, 100)).unwrap();
     let waits = in_ms(line.waits([1, 1]));
     assert_eq!(waits, [Some(9), Some(19)], "the hour's hundredth part of 10 ms has gone by");
+}
+
+#[test]
+fn no_chain_of_limits_precisions_and_bursts_is_a_fresh_start_or_locks_anybody_out() {
+    let sentinel = |limit| throttle(limit, 0).with_precision(Precision::Sentinel).unwrap();
+    let burst = |limit, burst| throttle(limit, 0).with_burst(burst).unwrap();
+    let year = 366 * 24 * 60 * 60 * 1_000;
+    let chains: [&[FlowRule]; 8] = [
+        &[throttle(100.0, 0), throttle(0.5, 0)],
+        &[throttle(2.0, 0), sentinel(1.0), throttle(1.0, year)],
+        &[throttle(0.0, 0)],
+        &[sentinel(0.0), throttle(0.0, 0)],
+        &[throttle(0.0, 0), sentinel(1.0), throttle(0.0, 0)],
+        &[sentinel(1.0), sentinel(1.0)],
+        &[burst(1.0, 1), burst(3.0, 1)],
+        &[throttle(1.0, year), throttle(0.1, year), throttle(10.0, 5)],
+    ];
+    for (i, chain) in chains.into_iter().enumerate() {
+        let (registry, clock) = registry_with(throttled(1.0, 0));
+        clock.set(at(10_000));
+        assert_eq!(passes(&registry, R, 1), 1);
+        clock.set(at(10_100));
+        for rule in chain.iter().cloned().chain([throttle(1.0, 0)]) {
+            registry.load(RuleSet::new().flow(R, rule)).unwrap();
+        }
+        // Sentinel's costs are whole nanoseconds, and some changes round up.
+        clock.set(at(10_999));
+        assert_eq!(passes(&registry, R, 1), 0, "chain {i}");
+        clock.set(at(11_001));
+        assert_eq!(passes(&registry, R, 2), 1, "chain {i}");
+    }
+    // A bucket keeps what it lacks.
+    let (registry, clock) = registry_with(RuleSet::new().flow(R, burst(10.0, 10)));
+    assert_eq!(passes(&registry, R, 5), 5);
+    registry.load(RuleSet::new().flow(R, burst(1.0, 10))).unwrap();
+    registry.load(RuleSet::new().flow(R, burst(20.0, 10))).unwrap();
+    assert_eq!(passes(&registry, R, 20), 5);
+    clock.set(at(50));
+    assert_eq!(passes(&registry, R, 20), 1);
 }
 
 // --- Odd orders ---

@@ -95,7 +95,8 @@ fn under_every_rule_at_once_nothing_is_exceeded_and_all_of_it_comes_back() {
         for _ in 0..1_500 {
             match numbers.below(10) {
                 0..=3 => {
-                    let mut call = registry.enter_with(R).permits(1 + u32::try_from(numbers.below(3)).unwrap());
+                    let mut call =
+                        registry.enter_with(R).permits(1 + u32::try_from(numbers.below(3)).unwrap());
                     if numbers.below(3) == 0 {
                         call = call.priority();
                     }

@@ -87,7 +87,10 @@ fn what_cannot_warm_up_is_an_error_by_name_and_other_rules_are_not_touched() {
         (behavior(10, 1.0), "a cold factor of 1 would not start below the limit"),
         (behavior(10, f64::NAN), "a cold factor of NaN would not start below the limit"),
         (behavior(10, f64::INFINITY), "a cold factor of inf would not start below the limit"),
-        (Behavior::WarmUpThrottle { period, cold_factor: 1.0, max_wait: ms(5) }, "a cold factor of 1 would not start below the limit"),
+        (
+            Behavior::WarmUpThrottle { period, cold_factor: 1.0, max_wait: ms(5) },
+            "a cold factor of 1 would not start below the limit",
+        ),
     ] {
         let error = FlowRule::new(10.0, behavior).unwrap_err();
         assert!(error.to_string().starts_with(says), "{error}");

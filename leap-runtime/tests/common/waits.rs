@@ -1,5 +1,5 @@
 //! Calls that wait, polled by hand, and clocks that tell what they were asked.
-#![allow(clippy::panic, reason = "a test may fail by it")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail by it")]
 
 use std::future::Future;
 use std::pin::Pin;

@@ -144,12 +144,26 @@ impl Throttle {
             return Arc::clone(&previous.line);
         }
         let line = Line { origin, shift, ..Line::default() };
-        let next = previous.next_start();
+        let next = match (previous.pace, self.pace) {
+            (Pace::Even { .. }, Pace::Even { .. }) => previous.next_start(),
+            // Units differ, and nothing in Sentinel's is finer than these.
+            (before, _) => {
+                let burst = if let Pace::Even { burst, .. } = before { burst } else { 1 };
+                let price = |throttle: &Self| throttle.gap_ns().max(1);
+                let next = previous.next_start();
+                if previous.rule.limit() > 0.0 && self.rule.limit() > 0.0 {
+                    let (next, now) = (next.as_nanos(), now.as_nanos());
+                    Timestamp::from_nanos(repriced(next, now, burst, price(previous), price(self)))
+                } else {
+                    next
+                }
+            }
+        };
         let word = match self.pace {
             Pace::Even { .. } => line.units(next),
             // The last start is what the next one is counted from, if it still counts.
             Pace::Sentinel { .. } if next <= now => 0,
-            Pace::Sentinel { .. } => next.as_nanos().saturating_sub(self.cost_ns(1, self.rule.limit())) + 1,
+            Pace::Sentinel { .. } => next.as_nanos().saturating_sub(self.gap_ns()) + 1,
         };
         line.word.store(word, Ordering::Relaxed);
         Arc::new(line)
@@ -169,7 +183,7 @@ impl Throttle {
         let (now, after) = (self.line.units(now), self.cost(rate));
         // Relaxed: see `Line`.
         let _ = self.line.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            (before != after && next > now).then(|| repriced(next, now, burst, before, after))
+            Some(repriced(next, now, burst, before, after)).filter(|repriced| *repriced != next)
         });
     }
 
@@ -192,10 +206,14 @@ impl Throttle {
         match self.pace {
             Pace::Even { .. } => self.line.moment(word),
             Pace::Sentinel { .. } if word == 0 => Timestamp::ZERO,
-            Pace::Sentinel { .. } => {
-                Timestamp::from_nanos((word - 1).saturating_add(self.cost_ns(1, self.rule.limit())))
-            }
+            Pace::Sentinel { .. } => Timestamp::from_nanos((word - 1).saturating_add(self.gap_ns())),
         }
+    }
+
+    /// How far apart calls of one permit are under Sentinel's pace. Under a limit of 0 none starts, and what comes after it
+    /// is not to wait for that.
+    fn gap_ns(&self) -> u64 {
+        if self.rule.limit() > 0.0 { self.cost_ns(1, self.rule.limit()) } else { 0 }
     }
 
     pub(super) fn id(&self) -> &RuleId {
@@ -373,12 +391,14 @@ impl Throttle {
     }
 }
 
-/// The theoretical arrival time, which is `next` where a permit costs `before`, if from `now` on it costs `after`. All in
-/// units of a line.
+/// The theoretical arrival time, which is `next` where a permit costs `before`, if from `now` on it costs `after`.
 ///
 /// What the bucket of `burst` permits lacks, it lacks in permits, and they come back at the new price. Those who wait keep
 /// their starts; with the last of them the bucket is empty.
 fn repriced(next: u64, now: u64, burst: u64, before: u64, after: u64) -> u64 {
+    if next <= now || before == after {
+        return next;
+    }
     let ahead = next - now;
     let lacking = ahead.min(before.saturating_mul(burst));
     let waited_for = ahead - lacking;
