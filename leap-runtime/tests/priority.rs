@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use common::waits::{ByClock, Call, Silent, until};
+use common::waits::{ByClock, Call, Line, Silent, until};
 use common::{R, at, call, call_of, ms, passes, qps, registry_with};
 use leap_runtime::{
     AuthorityRule, Behavior, BreakerRule, BreakerState, Cause, EnterWith, FlowRule, HotRule, IsolationRule,
@@ -152,7 +152,8 @@ fn asking_takes_no_place_and_tells_of_those_that_are_taken() {
 
 #[test]
 fn a_parked_priority_call_passes_when_the_clock_gets_to_its_place() {
-    let (registry, clock) = registry_with(limited(1.0));
+    let Line { registry, diary } = Line::new(limited(1.0));
+    let clock = diary.clock.clone();
     assert_eq!(passes(&registry, R, 1), 1);
     thread::scope(|scope| {
         let (done, passed) = channel();
@@ -161,8 +162,8 @@ fn a_parked_priority_call_passes_when_the_clock_gets_to_its_place() {
             drop(priority(shared).enter().unwrap());
             done.send(moved.now_ms()).unwrap();
         });
-        // There is no figure of those who wait so; but one place is all there is.
-        until(|| Call::new(priority(&registry)).poll().is_ready());
+        // There is no figure of those who wait so; but the clock was asked to park it.
+        until(|| diary.take().contains(&at(1_000)));
         clock.set(at(999));
         assert!(passed.try_recv().is_err());
         clock.set(at(1_000));
