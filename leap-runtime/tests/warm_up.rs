@@ -160,7 +160,7 @@ fn a_blocked_call_is_told_the_limit_and_a_moment_at_which_there_is_room() {
     let (registry, clock) = warming(warm_up(30.0, 10, 3.0));
     assert_eq!(passes(&registry, R, 11), 10);
     let blocked = registry.enter(R).unwrap_err();
-    assert_eq!((blocked.cause(), blocked.limit()), (Cause::Flow, Some(30.0)));
+    assert_eq!((blocked.cause(), blocked.limit()), (Cause::Flow, Some(10.0)), "that of the moment");
     let retry_after = blocked.retry_after().unwrap();
     assert!(retry_after <= ms(1_000), "{retry_after:?}");
     clock.advance(retry_after);

@@ -708,8 +708,8 @@ proptest! {
                     let latest = starts.iter().map(|(.., start)| *start).max().unwrap();
                     let start = latest.div_ceil(u128::from(rule.limit));
                     prop_assert_eq!(u128::from(taken.start.unwrap_or(moment).as_nanos()), start);
-                    // All turns of a collection are for the moment of its start, in whole ns.
-                    let turn = if is_one { latest } else { start * u128::from(rule.limit) };
+                    // All turns of several values are for the moment of their common start, in whole ns.
+                    let turn = if asked.len() == 1 { latest } else { start * u128::from(rule.limit) };
                     let held = starts.into_iter().map(|(key, n, _)| {
                         let (before, after) = plain.get_mut(&key).unwrap().take(now, turn, n);
                         (key, n, before, after)
