@@ -245,3 +245,9 @@ mod models;
 #[cfg(test)]
 #[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests;
+        if self.throttles.len() > 1 {
+            // What a later one makes of it may be too long for an earlier one.
+            for throttle in &self.throttles {
+                throttle.peek(start, now, n, throttle.rate(total, now))?;
+            }
+        }
