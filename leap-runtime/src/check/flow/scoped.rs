@@ -46,7 +46,6 @@ pub(crate) struct Scoped {
 struct ScopedRule {
     id: RuleId,
     rule: FlowRule,
-    permits: u64,
     gates: Gates,
 }
 
@@ -161,13 +160,13 @@ impl Scoped {
     ) -> Self {
         let scoped = |(id, rule): &(RuleId, FlowRule)| {
             let is_scoped = !matches!(rule.relation(), Relation::Own | Relation::Associated(_));
-            let permits = rule.permits().filter(|_| is_scoped)?;
+            rule.permits().filter(|_| is_scoped)?;
             let before = |before: &&ScopedRule| before.id == *id && before.rule.relation() == rule.relation();
             let gates = match previous.rules.iter().find(before) {
                 Some(before) => before.gates.renewed(*id, &before.rule, rule, reading),
                 None => Gates::new(most, *id, rule, reading()),
             };
-            Some(ScopedRule { id: *id, rule: rule.clone(), permits, gates })
+            Some(ScopedRule { id: *id, rule: rule.clone(), gates })
         };
         let named = rules.iter().filter_map(|(_, rule)| match rule.relation() {
             Relation::Origin(name) => Some(name.as_ref().into()),
@@ -268,10 +267,8 @@ impl Scoped {
                         verdict.hear(rule, &beside.peek(n, now, reading));
                     }
                 }
-                None if n > rule.permits && !rule.rule.is_paced() => {
-                    verdict.refuse(rule, Said::TooMany, None);
-                }
-                None => {}
+                // What it would get is forgotten again.
+                None => verdict.hear(rule, &Gate::new(rule.id, &rule.rule, 0, now).peek(n, now, reading)),
             }
         }
         verdict.result()
@@ -349,6 +346,17 @@ impl<'a> Selected<'a> {
 #[derive(Debug)]
 pub(crate) struct Paced {
     gate: Arc<Gate>,
+/// How long after its last permits, or their start, a gate answers as a new one would.
+///
+/// A pace may let as many start at once as fit, which then take so long by its lowest rate.
+fn rest(rule: &FlowRule) -> Duration {
+    let Some(max_wait) = rule.behavior().max_wait() else { return rule.interval() };
+    let cold_factor = rule.behavior().warm_up().map_or(1.0, |(_, cold_factor)| cold_factor);
+    let most = (rule.limit() + f64::from(rule.burst())).max(1.0);
+    let seconds = rule.interval().as_secs_f64() * most / (rule.limit() / cold_factor);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).saturating_add(max_wait)
+}
+
     turns: Turns,
 }
 
@@ -578,7 +586,7 @@ impl Inner {
         if let Some(known) = self.known(origin, now) {
             return known;
         }
-        let rest = self.rule.interval().saturating_add(SLACK);
+        let rest = rest(&self.rule).saturating_add(SLACK);
         if self.gates.len() >= most && now >= self.next_sweep {
             self.gates.retain(|_, gate| !Gate::is_at_rest(gate, rest, now));
             self.next_sweep = now.saturating_add(SWEEP_EVERY);

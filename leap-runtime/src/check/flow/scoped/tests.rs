@@ -129,6 +129,35 @@ fn a_question_makes_no_gate() {
     assert_eq!(scoped.n_gates(), 0);
 }
 
+fn pace(limit: f64, burst: u32) -> FlowRule {
+    let rule = FlowRule::new(limit, Behavior::Throttle { max_wait: Duration::ZERO });
+    rule.and_then(|rule| rule.with_burst(burst)?.for_each_origin()).unwrap()
+}
+
+#[test]
+fn a_question_about_a_new_origin_s_pace_is_told_what_a_call_is() {
+    let scoped = scoped(&[pace(1.0, 2)]);
+    let asked = |n| scoped.peek(Some("x"), None, n, at(0), &|| at(0));
+    assert!(asked(3).is_ok());
+    assert!(matches!(asked(4).unwrap_err(), Refusal { by: By::Flow { fits: false, .. }, until: None, .. }));
+    assert_eq!(scoped.n_gates(), 0);
+    let told = scoped.enter(("x", ""), 4, 0).unwrap_err();
+    assert!(matches!(told, Refusal { by: By::Flow { fits: false, .. }, until: None, .. }));
+}
+
+#[test]
+fn an_origin_leaves_no_sooner_than_its_pace_has_forgotten_it() {
+    // One every 5 s; and three at once, then one per second.
+    for (rule, first, forgotten_ms) in [(pace(0.2, 0), 1, 5_000), (pace(1.0, 3), 3, 3_000)] {
+        let scoped = Scoped::with_places(1, &with_ids(&[rule]), &Scoped::default(), &|| at(0));
+        assert!(scoped.enter(("a", ""), first, 0).is_ok());
+        // All places are taken, so this one goes where all do that find none.
+        assert!(scoped.enter(("b", ""), 1, forgotten_ms - 900).is_ok());
+        assert!(scoped.enter(("a", ""), first, forgotten_ms - 1).is_err());
+        assert!(scoped.enter(("a", ""), first, forgotten_ms).is_ok());
+    }
+}
+
 #[test]
 fn a_limit_that_is_changed_counts_what_was_admitted_for_every_origin() {
     let rules = |n| [limit(n, Relation::EachOrigin), limit(n, entrance("front"))];
