@@ -107,6 +107,12 @@ impl Gate {
         Self::after(&self.recent(limits.interval_ns, now), limits, generation, now)
     }
 
+    /// What this gate will be when it has [adopted](Self::adopt) these limits, to be asked and not to be taken from.
+    pub(super) fn converted(&self, limits: &Arc<Limits>, generation: u32, now: Timestamp) -> Self {
+        let in_flight = limits.concurrency.map(|_| self.in_flight.clone().unwrap_or_default());
+        Self { in_flight, ..self.split(limits, generation, now) }
+    }
+
     fn after(recent: &Recent, limits: &Arc<Limits>, generation: u32, now: Timestamp) -> Self {
         Self {
             in_flight: limits.concurrency.map(|_| Arc::default()),

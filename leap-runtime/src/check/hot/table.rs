@@ -244,27 +244,17 @@ impl Table {
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refused> {
-        let home = &self.shards[shard_of(ask.hash)].0;
-        {
-            let shard = home.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(gate) = shard.gate(ask, now) {
-                return gate.peek(ask.n, shard.moment(now, reading), reading);
-            }
-            if shard.find(ask).is_none() {
-                return Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading);
-            }
-        }
-        // A gate by the limits of an earlier load would refuse what the present ones allow, and nobody would come to take
-        // and convert it.
-        let mut shard = home.write().unwrap_or_else(PoisonError::into_inner);
-        let now = shard.moment(now, reading);
-        match shard.find(ask) {
-            Some(place) => {
-                let gate = &mut shard.slots[place].gate;
-                gate.adopt(ask.limits, ask.generation, now);
-                gate.peek(ask.n, now, reading)
-            }
-            None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading),
+        let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
+        match shard.gate(ask, now) {
+            Some(gate) => gate.peek(ask.n, shard.moment(now, reading), reading),
+            None => match shard.find(ask) {
+                // It will be converted when it is next taken from.
+                Some(place) => {
+                    let gate = shard.slots[place].gate.converted(ask.limits, ask.generation, now);
+                    gate.peek(ask.n, now, reading)
+                }
+                None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading),
+            },
         }
     }
 
