@@ -630,8 +630,13 @@ impl<'a> EnterWith<'a> {
     ///
     /// The [`Blocked`] that the call would get.
     pub fn would_pass(self) -> Result<(), Blocked> {
-        let Some(resource) = self.registry.find(self.resource) else { return Ok(()) };
-        self.with(|request| entry::peek(&Handle::Shared(resource), request))
+        match self.registry.find(self.resource) {
+            Some(resource) => self.with(|request| entry::peek(&Handle::Shared(resource), request)),
+            None => {
+                let name = if is_name(self.resource) { self.resource } else { OVERFLOW };
+                self.with(|request| entry::peek_new(&self.registry.inner.environment, name, request))
+            }
+        }
     }
 }
 

@@ -528,7 +528,7 @@ impl Extras {
     }
 }
 
-fn overloaded(refusal: SystemRefusal<'_>) -> Refusal<'_> {
+pub(crate) fn overloaded(refusal: SystemRefusal<'_>) -> Refusal<'_> {
     let SystemRefusal { rule, exceeded, until } = refusal;
     Refusal { rule, by: By::System(exceeded), until }
 }

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use super::scene::{self, Scene};
 use super::{Entry, tell_transition};
-use crate::blocked::{Blocked, By, Refusal};
+use crate::blocked::{Blocked, By, Name, Refusal};
 use crate::check::breaker::Moved;
 use crate::check::call::{Call, Ended, OwnedRequest, Request, Verdict};
 use crate::check::custom::Custom;
 use crate::check::flow::windows::Place;
 use crate::check::isolation::Ticket;
-use crate::check::{Admitted, Around, Arrival, Hand, Held, Stop};
+use crate::check::{Admitted, Around, Arrival, Hand, Held, Stop, overloaded};
 use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -142,6 +142,14 @@ pub(crate) fn peek(handle: &Handle, request: &Request<'_>) -> Result<(), Blocked
     let plan = handle.plan();
     let peeked = plan.peek(&arrival, || environment.now());
     peeked.map_err(|refusal| Blocked::new(handle.to_name(), request.permits, &refusal, now))
+}
+
+/// As [`peek`], for a resource that is not there yet: only what holds for all of them can say no.
+pub(crate) fn peek_new(environment: &Environment, name: &str, request: &Request<'_>) -> Result<(), Blocked> {
+    let now = environment.now();
+    let Some(system) = environment.system_for(request) else { return Ok(()) };
+    let peeked = system.peek(request.permits, now, || environment.now()).map_err(overloaded);
+    peeked.map_err(|refusal| Blocked::new(Name::Shared(name.into()), request.permits, &refusal, now))
 }
 
 /// The whole way in: everything that a resource may have is asked.

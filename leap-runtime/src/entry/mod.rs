@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::Guard;
 
 pub use self::begin::{Begun, Waiting};
-pub(crate) use self::begin::{Entering, begin, begin_with, enter, enter_with, peek};
+pub(crate) use self::begin::{Entering, begin, begin_with, enter, enter_with, peek, peek_new};
 pub use self::guarded::{Guarded, is_turned_away, turned_away};
 use self::scene::Scene;
 use crate::blocked::Blocked;
