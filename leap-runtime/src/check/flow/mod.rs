@@ -210,6 +210,12 @@ impl Flow {
         for throttle in &self.throttles {
             start = throttle.peek(start, now, n, throttle.rate(total, now))?;
         }
+        if self.throttles.len() > 1 {
+            // What a later one makes of it may be too long for an earlier one.
+            for throttle in &self.throttles {
+                throttle.peek(start, now, n, throttle.rate(total, now))?;
+            }
+        }
         Ok(start)
     }
 
@@ -245,9 +251,3 @@ mod models;
 #[cfg(test)]
 #[cfg(not(any(leap_loom, leap_shuttle)))]
 mod tests;
-        if self.throttles.len() > 1 {
-            // What a later one makes of it may be too long for an earlier one.
-            for throttle in &self.throttles {
-                throttle.peek(start, now, n, throttle.rate(total, now))?;
-            }
-        }

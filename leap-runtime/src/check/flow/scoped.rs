@@ -346,6 +346,16 @@ impl<'a> Selected<'a> {
 #[derive(Debug)]
 pub(crate) struct Paced {
     gate: Arc<Gate>,
+    turns: Turns,
+}
+
+impl Paced {
+    /// The call does not come to them: they go back where nobody has queued behind.
+    pub(crate) fn give_back(self) {
+        self.gate.flow.give_back(&self.turns);
+    }
+}
+
 /// How long after its last permits, or their start, a gate answers as a new one would.
 ///
 /// A pace may let as many start at once as fit, which then take so long by its lowest rate.
@@ -355,16 +365,6 @@ fn rest(rule: &FlowRule) -> Duration {
     let most = (rule.limit() + f64::from(rule.burst())).max(1.0);
     let seconds = rule.interval().as_secs_f64() * most / (rule.limit() / cold_factor);
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).saturating_add(max_wait)
-}
-
-    turns: Turns,
-}
-
-impl Paced {
-    /// The call does not come to them: they go back where nobody has queued behind.
-    pub(crate) fn give_back(self) {
-        self.gate.flow.give_back(&self.turns);
-    }
 }
 
 /// What all gates together say.

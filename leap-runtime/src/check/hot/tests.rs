@@ -491,7 +491,6 @@ fn a_table_whose_cap_is_lowered_shrinks_as_values_come() {
 }
 
 #[test]
-#[test]
 fn asking_after_a_reload_sees_what_is_in_flight() {
     let rule = |max| HotRule::concurrency("k", max).unwrap();
     let three = hot(rule(3));
@@ -503,6 +502,7 @@ fn asking_after_a_reload_sees_what_is_in_flight() {
     assert_eq!(two.peek(&"k".to_key(), 2, at(0), || at(0)), Ok(()));
 }
 
+#[test]
 fn the_most_frequent_values_are_known_blocked_ones_included() {
     let hot = hot(qps(2.0));
     (0..30).for_each(|_| drop(hot.call("often", 1, at(0))));
