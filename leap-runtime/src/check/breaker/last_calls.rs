@@ -1,6 +1,6 @@
 //! The window of the last calls, however long ago they ended.
 
-use super::trip::Sample;
+use super::sample::Sample;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The outcomes of the last `n` calls, and how many of them were bad.

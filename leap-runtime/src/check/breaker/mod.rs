@@ -8,6 +8,7 @@
 mod last_calls;
 mod open_time;
 mod ramp;
+mod sample;
 mod state;
 mod trip;
 
@@ -23,7 +24,7 @@ use crate::clock::Timestamp;
 use crate::rule::{BreakerRule, BreakerState, Recovery, RuleId, Strategy};
 use crate::sync::{AtomicU64, Ordering};
 
-pub(crate) use self::trip::Sample;
+pub(crate) use self::sample::Sample;
 
 /// A change of a breaker's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
