@@ -52,8 +52,8 @@ pub(crate) struct Plan {
     flow: Flow,
     /// What most resources do without.
     extras: Option<Box<Extras>>,
-    /// Whether some call of this plan may need more than [`admit`](Self::admit).
-    is_plain: bool,
+    /// Whether calls of this plan may need more than [`admit`](Self::admit).
+    needs_more: bool,
 }
 
 #[derive(Debug, Default)]
@@ -189,9 +189,7 @@ impl Plan {
         let isolation = Isolation::new(isolation, previous.isolation.as_ref());
         let flow = Flow::new(&own, &previous.flow, passed, &reading).watched_by(watched);
         Self {
-            is_plain: is_bare
-                && !flow.is_paced()
-                && isolation.as_ref().is_none_or(|rules| !rules.may_queue()),
+            needs_more: !is_bare || flow.is_paced() || isolation.as_ref().is_some_and(Isolation::may_queue),
             breakers: breakers.into(),
             isolation,
             flow,
@@ -250,7 +248,7 @@ impl Plan {
     /// Whether calls that say no more than their permits can go the short way.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.is_plain
+        !self.needs_more
     }
 
     /// Whether an entry that went the short way has to tell this plan how it ended.

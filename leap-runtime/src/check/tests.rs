@@ -6,6 +6,13 @@ use std::time::Duration;
 use super::*;
 use crate::rule::{Behavior, FlowRule, IsolationRule, RuleKind};
 
+#[test]
+fn calls_of_a_resource_without_rules_go_the_short_way() {
+    assert!(Plan::default().is_plain());
+    let before = Plan::default();
+    assert!(Plan::new(Parts::default(), &before, &AtomicU64::new(0), || Timestamp::ZERO).is_plain());
+}
+
 /// A13: the windows come after the isolation, and are made slow. Permits that are committed and not written make each
 /// call that gets there take a reading of the clock; the clock answers when all 100 calls have got there or been
 /// refused.
