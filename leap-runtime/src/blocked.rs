@@ -181,6 +181,7 @@ pub struct Blocked {
     /// The function whose attribute gave the rule, or the reason of a check of the application's own.
     word: Option<&'static str>,
     limit: f64,
+    /// Not of windows: what of those was taken is told by the limit.
     observed: f64,
     /// The interval of the limit, or the longest wait, or the inbound permits in flight.
     ns: u64,
@@ -224,15 +225,17 @@ enum Seen {
 const NEVER: u64 = u64::MAX;
 
 impl Blocked {
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "blocked calls come in masses, and each goes by one of the arms"
+    )]
     pub(crate) fn new(resource: Name, asked: u32, refusal: &Refusal<'_>, now: Timestamp) -> Self {
-        // Of windows as many as were at least taken.
-        let taken = |limit: f64| (limit.floor() + 1.0 - f64::from(asked)).max(0.0);
         let RuleId { mut function, kind, position } = *refusal.rule;
         let (limit, observed, ns, seen) = match refusal.by {
             By::Flow { rule, limit, fits } => {
                 let seen = if fits { Seen::Full } else { Seen::TooMany };
-                (limit, taken(limit), rule.interval_ns(), seen)
+                (limit, 0.0, rule.interval_ns(), seen)
             }
             By::Pace { rule, fits: false } => (rule.limit(), 0.0, rule.interval_ns(), Seen::TooMany),
             By::Pace { rule, fits: true } => (rule.limit(), 0.0, rule.max_wait_ns(), Seen::TooLate),
@@ -248,7 +251,7 @@ impl Blocked {
                 (limit, observed, in_flight.into(), Seen::System(dimension))
             }
             By::Hot { limit, interval_ns, full } => match full {
-                HotFull::Rate { fits: true } => (limit, taken(limit), interval_ns, Seen::Full),
+                HotFull::Rate { fits: true } => (limit, 0.0, interval_ns, Seen::Full),
                 HotFull::Rate { fits: false } => (limit, 0.0, interval_ns, Seen::TooMany),
                 HotFull::Pace { max_wait_ns } => (limit, 0.0, max_wait_ns, Seen::TooLate),
                 HotFull::Concurrency { in_flight } => (limit, in_flight.into(), 0, Seen::Busy),
@@ -340,7 +343,9 @@ impl Blocked {
     /// (flow), or the system's figure in its own unit. None where nothing is counted.
     pub fn observed(&self) -> Option<f64> {
         match self.seen {
-            Seen::Full | Seen::TooMany | Seen::Busy | Seen::System(_) => Some(self.observed),
+            // As many as were at least taken, or so many permits would have fitted.
+            Seen::Full => Some((self.limit.floor() + 1.0 - f64::from(self.asked)).max(0.0)),
+            Seen::TooMany | Seen::Busy | Seen::System(_) => Some(self.observed),
             _ => None,
         }
     }

@@ -70,6 +70,7 @@
 #![forbid(unsafe_code)]
 
 mod named;
+mod seldom;
 mod sync;
 
 pub mod clock;

@@ -232,11 +232,13 @@ impl Node {
     }
 
     /// The word that counts who has passed and not started: raised by whoever is about to pass and wait.
+    #[inline]
     pub(crate) fn waiting(&self) -> &AtomicU64 {
         &self.entry.0.waiting
     }
 
     /// Permits passed whose calls have not started.
+    #[inline]
     pub(crate) fn n_waiting(&self) -> u64 {
         self.waiting().load(Ordering::Relaxed)
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
@@ -25,6 +26,8 @@ pub(crate) struct Resource {
     origins: Shares,
     entrances: Shares,
     plan: ArcSwap<Plan>,
+    /// Whether the plan is [idle](Plan::is_idle): spares calls a look at it.
+    is_idle: AtomicBool,
     /// Locked by those who change rules, never by calls.
     sources: Mutex<Sources>,
 }
@@ -85,6 +88,7 @@ impl Resource {
             origins: Shares::default(),
             entrances: Shares::default(),
             plan: ArcSwap::from_pointee(Plan::default()),
+            is_idle: AtomicBool::new(true),
             sources: Mutex::default(),
         };
         if resource.environment.has_checks() {
@@ -110,6 +114,15 @@ impl Resource {
     #[inline]
     pub(crate) fn plan(&self) -> Guard<Arc<Plan>> {
         self.plan.load()
+    }
+
+    /// Whether no rule is asked here, and nobody else has to know what passes.
+    ///
+    /// A call that is told so just before that changes goes by the plan that was, as one that had loaded it.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        // Relaxed: nothing goes with it. Whoever knows that rules were loaded knows of this too, which was written before.
+        self.is_idle.load(Ordering::Relaxed)
     }
 
     /// Lets `act` do something to the present plan that its successors are to know of. It must call nobody's code.
@@ -236,7 +249,14 @@ impl Resource {
             watched: sources.watchers.windows(),
         };
         let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
+        // Not idle before rules are to be asked, and idle after they were.
+        if !plan.is_idle() {
+            self.is_idle.store(false, Ordering::Relaxed);
+        }
         self.plan.store(Arc::clone(&plan));
+        if plan.is_idle() {
+            self.is_idle.store(true, Ordering::Relaxed);
+        }
         let to_wake = plan.settle(&previous, passed, reading);
         drop(watches);
         drop(sources);

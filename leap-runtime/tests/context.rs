@@ -318,3 +318,18 @@ fn who_may_not_call_takes_nothing_from_those_who_may() {
     call("web").unwrap().end(Outcome::Success);
     assert!(call("web").is_err());
 }
+
+#[test]
+fn what_judges_a_body_is_called_outside_it() {
+    let (registry, _) = registry();
+    let judge = |(): &()| {
+        registry.enter("judge").unwrap().end(Outcome::Success);
+        Outcome::Success
+    };
+    Context::new("front").scope(|| registry.enter("body").unwrap().run_with(|| (), judge));
+    assert!(Context::current().is_none());
+    assert_eq!(
+        lines(&registry.tree()),
+        ["0 front (2, 0, 0, 0)", "1 body (1, 0, 0, 0)", "1 judge (1, 0, 0, 0)"]
+    );
+}

@@ -330,3 +330,17 @@ fn a_resource_that_nobody_called_works_after_its_rules_are_gone() {
     registry.load(RuleSet::new()).unwrap();
     assert!(call(&registry, R, Outcome::Success));
 }
+
+#[test]
+fn a_rule_holds_from_its_load_on_where_there_was_none_and_no_longer_when_it_is_gone() {
+    let (registry, clock) = registry();
+    for _ in 0..2 {
+        assert_eq!(passes(&registry, R, 5), 5);
+        clock.advance(ms(1_000));
+        load(&registry, RuleSet::new().flow(R, qps(2.0)));
+        assert_eq!(passes(&registry, R, 5), 2);
+        load(&registry, RuleSet::new());
+    }
+    let totals = *registry.stats(R).unwrap().totals();
+    assert_eq!((totals.passed(), totals.blocked(), totals.success()), (14, 6, 14));
+}

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const RUNTIME: [&str; 27] = [
     "sync",
     "named",
+    "seldom",
     "clock",
     "timer",
     "window",

@@ -40,6 +40,7 @@ use crate::blocked::{By, HotFull, Refusal};
 use crate::clock::Timestamp;
 use crate::event::Outcome;
 use crate::rule::{Mode, Relation, Rule, RuleId};
+use crate::seldom::Seldom;
 use crate::sync::{AtomicU64, Ordering};
 use crate::window::LeapArray;
 
@@ -251,6 +252,11 @@ impl Plan {
         !self.needs_more
     }
 
+    /// Whether there is nothing to ask, and nobody to tell of what passes.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_plain() && !self.wants_the_end() && self.flow.windows().is_idle()
+    }
+
     /// Whether an entry that went the short way has to tell this plan how it ended.
     #[inline]
     pub(crate) fn wants_the_end(&self) -> bool {
@@ -320,7 +326,8 @@ impl Plan {
         };
         let gates = self.ask_all(request, place.is_some(), now, reading)?;
         let place = self.ask_flow(place, arrival, now, around)?;
-        let when = reservation.commit(arrival, gates, Pace { start, by: None }, now, reading)?;
+        let mut taking = Taking::new(self);
+        let when = taking.commit(arrival, gates, Pace { start, by: None }, now, reading)?;
 
         let n = u64::from(request.permits);
         let start = when.start.filter(|start| *start > now);
@@ -336,6 +343,7 @@ impl Plan {
         match self.commit_windows(place, arrival, now, around) {
             Ok(after) => {
                 // All checks agreed: what was taken belongs to the entry.
+                taking.keep(reservation.held, start.is_some());
                 std::mem::forget(reservation);
                 Ok(Admitted { after, start })
             }
@@ -479,9 +487,6 @@ impl Plan {
                 tell(breaker.id(), moved);
             }
         }
-        if let Some(more) = held.more.take() {
-            more.end(outcome, rt_ns, now);
-        }
     }
 }
 
@@ -560,7 +565,7 @@ pub(crate) struct Held {
     first: u64,
     second: u64,
     third: u64,
-    more: Option<Box<More>>,
+    more: Seldom<More>,
 }
 
 /// What few entries hold.
@@ -568,14 +573,19 @@ pub(crate) struct Held {
 struct More {
     /// The generations of the breakers from the fourth on.
     generations: Vec<u64>,
-    /// Of the values of hot parameters.
-    holds: Vec<Hold>,
+    taken: Taken,
+}
+
+/// What a call of the [long way](Plan::admit_fully) has taken, as far as it can be given back.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Of the first value of a hot parameter that anything is held of, and of further ones.
+    hold: Option<Hold>,
+    more_holds: Vec<Hold>,
     turns: Turns,
     /// The same at the gates of entrances and origins.
     paced: Vec<Paced>,
     system: Option<(Arc<System>, system::Held)>,
-    /// How many of the plan's own checks wait for the end.
-    n_customs: usize,
 }
 
 impl Held {
@@ -604,48 +614,93 @@ impl Held {
         self.more.get_or_insert_default()
     }
 
-    /// Whether the call went by what only calls of the long way hold.
+    /// The end of what hardly any call holds, to be told beside [`Plan::end`].
+    pub(crate) fn end_more(&mut self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
+        // Dropping the holds gives their permits back.
+        if let Some(more) = self.more.take()
+            && let Some((system, held)) = more.taken.system
+        {
+            system.end(held, rt_ns, outcome, now);
+        }
+    }
+
+    /// Whether the call holds what hardly any does.
+    #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Notes that `n` of the plan's own checks let the call pass and wait for its end.
-    pub(crate) fn keep_customs(&mut self, n: usize) {
-        if n > 0 {
-            self.more().n_customs = n;
-        }
-    }
-
-    /// The own checks that wait for the end.
-    pub(crate) fn n_customs(&self) -> usize {
-        self.more.as_ref().map_or(0, |more| more.n_customs)
-    }
-
     /// The call is dropped before its start: what can be given back to those behind it is.
     pub(crate) fn cancel_start(&mut self, plan: &Plan) {
-        if let Some(more) = &mut self.more {
-            more.give_back_turns(plan);
+        if let Some(more) = &mut *self.more {
+            more.taken.give_back_turns(plan);
         }
     }
 }
 
 #[cold]
-fn push_generation(more: &mut Option<Box<More>>, generation: u64) {
+#[inline(never)]
+fn push_generation(more: &mut Seldom<More>, generation: u64) {
     more.get_or_insert_default().generations.push(generation);
 }
 
-impl More {
+impl Taken {
+    fn push(&mut self, hold: Hold) {
+        match self.hold {
+            None => self.hold = Some(hold),
+            Some(_) => self.more_holds.push(hold),
+        }
+    }
+
+    /// What is left of it for a call that starts at once: it has come to its turns.
+    fn started(self) -> Self {
+        let Self { hold, mut more_holds, system, .. } = self;
+        more_holds.retain(Hold::has_permits);
+        Self { hold: hold.filter(Hold::has_permits), more_holds, system, ..Self::default() }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.hold.is_none()
+            && self.more_holds.is_empty()
+            && self.turns.is_none()
+            && self.paced.is_empty()
+            && self.system.is_none()
+    }
+
     /// Gives the turns back that the call has not come to.
     fn give_back_turns(&mut self, plan: &Plan) {
         plan.flow.give_back(&std::mem::take(&mut self.turns));
         self.paced.drain(..).for_each(Paced::give_back);
-        self.holds.drain(..).for_each(Hold::give_back);
+        self.hold.take().into_iter().chain(self.more_holds.drain(..)).for_each(Hold::give_back);
+    }
+}
+
+/// What a call under decision has taken beside [that](Reservation). Dropping it gives that back.
+struct Taking<'a> {
+    plan: &'a Plan,
+    taken: Taken,
+}
+
+impl<'a> Taking<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        Self { plan, taken: Taken::default() }
     }
 
-    fn end(self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
-        // Dropping the holds gives their permits back.
-        if let Some((system, held)) = self.system {
-            system.end(held, rt_ns, outcome, now);
+    /// The call was let through: it keeps what it has, to be given back at its end.
+    fn keep(mut self, held: &mut Held, waits: bool) {
+        let taken = std::mem::take(&mut self.taken);
+        let taken = if waits { taken } else { taken.started() };
+        if !taken.is_nothing() {
+            held.more().taken = taken;
+        }
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        self.taken.give_back_turns(self.plan);
+        if let Some((system, held)) = self.taken.system.take() {
+            system.give_back(held);
         }
     }
 }
@@ -678,6 +733,20 @@ impl<'a> Reservation<'a, '_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Reservation<'_, '_> {
+    #[inline(never)]
+    fn give_back(&mut self) {
+        if let Some(isolation) = &self.plan.isolation
+            && self.permits > 0
+        {
+            isolation.give_back(self.permits);
+        }
+        for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
+            breaker.give_back(self.held.generation(i));
+        }
     }
 }
 
@@ -717,7 +786,9 @@ impl<'a> Reservation<'a, '_> {
         }
         Ok(Some(place))
     }
+}
 
+impl<'a> Taking<'a> {
     /// Commits everything but the windows, in order: the system, the values of hot parameters, the gates of entrances and
     /// origins, the turns of throttles. What can be given back is noted as it is taken.
     fn commit(
@@ -729,29 +800,25 @@ impl<'a> Reservation<'a, '_> {
         reading: impl Fn() -> Timestamp,
     ) -> Result<Pace<'a>, Refusal<'a>> {
         let Arrival { request, system, passed, .. } = *arrival;
-        let (plan, n) = (self.plan, request.permits);
+        let (plan, taken, n) = (self.plan, &mut self.taken, request.permits);
         if let Some(system) = system {
-            let taken = system.admit(n, now, &reading).map_err(overloaded)?;
-            self.held.more().system = Some((Arc::clone(system), taken));
+            let held = system.admit(n, now, &reading).map_err(overloaded)?;
+            taken.system = Some((Arc::clone(system), held));
         }
         if let Some(extras) = &plan.extras {
             for hot in &extras.hot {
                 let Some(key) = hot.key_of(request.keys) else { continue };
-                let taken = hot.take(key, n, now, &reading).map_err(|refused| used_up(hot, refused))?;
-                pace.wait_for(taken.start, Some(hot.id()));
-                if let Some(hold) = taken.hold {
-                    self.held.more().holds.push(hold);
+                let of_key = hot.take(key, n, now, &reading).map_err(|refused| used_up(hot, refused))?;
+                pace.wait_for(of_key.start, Some(hot.id()));
+                if let Some(hold) = of_key.hold {
+                    taken.push(hold);
                 }
             }
-            let mut paced = vec![];
-            let start = gates.commit(n.into(), now, &mut paced, &reading);
-            if !paced.is_empty() {
-                self.held.more().paced = paced;
-            }
-            pace.wait_for(start?, extras.scoped.paced_by());
+            let start = gates.commit(n.into(), now, &mut taken.paced, &reading)?;
+            pace.wait_for(start, extras.scoped.paced_by());
         }
         if plan.flow.is_paced() {
-            let start = plan.flow.take_turns(passed, now, n.into(), &mut self.held.more().turns, &reading)?;
+            let start = plan.flow.take_turns(passed, now, n.into(), &mut taken.turns, &reading)?;
             pace.wait_for(start, plan.flow.paced_by());
         }
         Ok(pace)
@@ -761,19 +828,8 @@ impl<'a> Reservation<'a, '_> {
 impl Drop for Reservation<'_, '_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(isolation) = &self.plan.isolation
-            && self.permits > 0
-        {
-            isolation.give_back(self.permits);
-        }
-        for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
-            breaker.give_back(self.held.generation(i));
-        }
-        if let Some(mut more) = self.held.more.take() {
-            more.give_back_turns(self.plan);
-            if let Some((system, held)) = more.system {
-                system.give_back(held);
-            }
+        if self.n_breakers > 0 || self.permits > 0 {
+            self.give_back();
         }
     }
 }

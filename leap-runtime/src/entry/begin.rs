@@ -28,9 +28,10 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::resource::{Handle, Resource};
 use crate::rule::RuleId;
+use crate::sync::Ordering;
 use crate::timer::Alarm;
 
-/// How far a call has come that asked to be let through.
+/// How far a call has come that asked to be let through, and that of a future.
 #[derive(Debug)]
 pub enum Begun {
     /// It may run.
@@ -39,6 +40,8 @@ pub enum Begun {
     Blocked(Blocked),
     /// It has to wait before that is known, or before it may run.
     Waiting(Box<Waiting>),
+    /// There is none any more.
+    Over,
 }
 
 /// Who asks, and so how it can wait.
@@ -63,8 +66,17 @@ fn shortly<R>(
     let (node, environment) = (resource.node(), resource.environment());
     let now = environment.now();
     resource.turn(now);
+    if Context::is_any() {
+        return fully(&handle, &Request::of(permits), now);
+    }
+    if resource.is_idle() {
+        // Relaxed: nobody decides on it here.
+        let after = node.passed().fetch_add(permits.into(), Ordering::Relaxed) + u64::from(permits);
+        node.enter(after, permits, now);
+        return done(Ok(Entry::new(handle, None, Held::default(), now, permits)));
+    }
     let plan = resource.plan();
-    if !plan.is_plain() || Context::is_any() {
+    if !plan.is_plain() {
         drop(plan);
         return fully(&handle, &Request::of(permits), now);
     }
@@ -123,6 +135,7 @@ fn settle(mut begun: Begun) -> Result<Entry, Blocked> {
             Begun::Passed(entry) => return Ok(entry),
             Begun::Blocked(blocked) => return Err(blocked),
             Begun::Waiting(waiting) => waiting.park(),
+            Begun::Over => unreachable!("it has just begun"),
         }
     }
 }
@@ -176,7 +189,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             resource.turn(arrival.now);
         }
         let admitted = plan.admit_fully(&mut held, &arrival, hand, asked.start, &way)?;
-        held.keep_customs(asked.keep());
+        asked.keep();
         Ok(admitted)
     });
     let now = arrival.now;
@@ -190,9 +203,10 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             if let Some(scene) = &mut scene {
                 scene.pass(request.permits, start.is_some(), now);
             }
-            let plan = (plan.wants_the_end() || held.has_more()).then_some(plan);
+            let wants_the_end = plan.wants_the_end() || !plan.customs().is_empty() || held.has_more();
+            let plan = wants_the_end.then_some(plan);
             let mut entry = Entry::new(handle.clone(), plan, held, now, request.permits);
-            entry.scene = scene;
+            entry.scene = scene.into();
             match start {
                 None => Begun::Passed(entry),
                 Some(start) => {
@@ -242,7 +256,7 @@ impl Around for Way<'_> {
 fn turn_away(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> Blocked {
     handle.node().block(refusal.rule.kind().into(), permits, now);
     if handle.environment().is_observed() {
-        tell_block(handle, &Blocked::new(handle.to_name(), permits, refusal, now));
+        tell_refusal(handle, permits, refusal, now);
     }
     Blocked::new(handle.to_name(), permits, refusal, now)
 }
@@ -265,6 +279,13 @@ fn turn_away_late(again: &Again, blocked: Blocked) -> Blocked {
         tell_block(handle, &blocked);
     }
     blocked
+}
+
+/// Makes the block anew: one that somebody had looked at would have to be copied once more.
+#[cold]
+#[inline(never)]
+fn tell_refusal(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) {
+    tell_block(handle, &Blocked::new(handle.to_name(), permits, refusal, now));
 }
 
 #[cold]
@@ -310,9 +331,9 @@ impl<'a> Asked<'a> {
         Ok(asked)
     }
 
-    /// The call is let through: whoever was asked, so many of them, will be told of its end instead.
-    fn keep(mut self) -> usize {
-        std::mem::take(&mut self.n)
+    /// The call is let through: whoever was asked, which is all of them, will be told of its end instead.
+    fn keep(mut self) {
+        self.n = 0;
     }
 }
 
@@ -454,6 +475,7 @@ impl Future for Entering {
                         return Poll::Pending;
                     }
                 },
+                Begun::Over => unreachable!("it has just begun"),
             }
         }
     }

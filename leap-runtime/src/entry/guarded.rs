@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::begin::{Begun, Waiting};
+use super::begin::Begun;
 use super::{Entry, Running};
 use crate::blocked::Blocked;
 use crate::current::Marks;
@@ -23,40 +23,17 @@ pin_project! {
         #[pin]
         future: F,
         judge: Option<J>,
-        stage: Stage,
-    }
-}
-
-/// How far a guarded future has come.
-#[derive(Debug)]
-enum Stage {
-    /// The call is on its way in.
-    Waiting(Box<Waiting>),
-    Running(Entry),
-    /// The future is about to hear that it does not run, and answers in the body's place.
-    TurnedAway(Blocked),
-    /// There is no call, or it has ended.
-    Over,
-}
-
-impl From<Begun> for Stage {
-    fn from(begun: Begun) -> Self {
-        match begun {
-            Begun::Passed(mut entry) => {
-                entry.outcome = Some(Outcome::Cancelled);
-                Self::Running(entry)
-            }
-            Begun::Blocked(blocked) => Self::TurnedAway(blocked),
-            Begun::Waiting(waiting) => Self::Waiting(waiting),
-        }
+        begun: Begun,
     }
 }
 
 impl<F, J> Guarded<F, J> {
     /// `future` asks [`turned_away`] first of all, and answers a call that was blocked; `judge` is asked only about
     /// calls that were let through.
-    pub(crate) fn new(begun: Begun, future: F, judge: J) -> Self {
-        Self { future, judge: Some(judge), stage: begun.into() }
+    #[inline]
+    pub(crate) fn new(mut begun: Begun, future: F, judge: J) -> Self {
+        begun.note_cancelled();
+        Self { future, judge: Some(judge), begun }
     }
 
     /// As [`new`](Self::new), for a call that was let through.
@@ -71,60 +48,71 @@ impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        while let Stage::Waiting(waiting) = this.stage {
+        while let Begun::Waiting(waiting) = this.begun {
             match waiting.poll(context) {
-                Poll::Ready(begun) => *this.stage = begun.into(),
+                Poll::Ready(begun) => {
+                    *this.begun = begun;
+                    this.begun.note_cancelled();
+                }
                 Poll::Pending => return Poll::Pending,
             }
         }
-        if let Stage::TurnedAway(_) = this.stage {
-            let Stage::TurnedAway(blocked) = std::mem::replace(this.stage, Stage::Over) else {
+        if let Begun::Blocked(_) = this.begun {
+            let Begun::Blocked(blocked) = std::mem::replace(this.begun, Begun::Over) else {
                 unreachable!("looked at just now")
             };
             let _telling = Telling::new(blocked);
             return this.future.poll(context);
         }
-        let ends_by_panic = EndsByPanic(this.stage);
+        let ends_by_panic = EndsByPanic(this.begun);
         let running = ends_by_panic.0.entry().map(Running::new);
         let polled = this.future.poll(context);
         drop(running);
         std::mem::forget(ends_by_panic);
-        match (polled, this.stage.entry()) {
+        // Looked at where it is: an output may be large to move about.
+        match (&polled, this.begun.entry()) {
             (Poll::Pending, Some(entry)) => {
                 if !entry.marks.is_silent() {
                     entry.hear();
                 }
-                Poll::Pending
             }
             (Poll::Ready(value), Some(entry)) => {
                 if let Some(judge) = this.judge.take() {
-                    entry.judge(&value, judge);
+                    entry.judge(value, judge);
                 }
-                *this.stage = Stage::Over;
-                Poll::Ready(value)
+                *this.begun = Begun::Over;
             }
             // No call, or polled after it was ready: the body has said what it thinks of that.
-            (polled, None) => polled,
+            (_, None) => {}
         }
+        polled
     }
 }
 
-impl Stage {
+impl Begun {
     #[inline]
     fn entry(&mut self) -> Option<&mut Entry> {
         match self {
-            Self::Running(entry) => Some(entry),
-            Self::Waiting(_) | Self::TurnedAway(_) | Self::Over => None,
+            Self::Passed(entry) => Some(entry),
+            Self::Waiting(_) | Self::Blocked(_) | Self::Over => None,
+        }
+    }
+
+    /// A future that is dropped is cancelled, whatever else goes on.
+    #[inline]
+    fn note_cancelled(&mut self) {
+        if let Self::Passed(entry) = self {
+            entry.outcome = Some(Outcome::Cancelled);
         }
     }
 }
 
 /// Ends the call of a body that panics while it is polled, although its future may live on.
-struct EndsByPanic<'a>(&'a mut Stage);
+struct EndsByPanic<'a>(&'a mut Begun);
 
 impl Drop for EndsByPanic<'_> {
     fn drop(&mut self) {
-        if let Stage::Running(entry) = std::mem::replace(self.0, Stage::Over) {
+        if let Begun::Passed(entry) = std::mem::replace(self.0, Begun::Over) {
             entry.end(Outcome::Exception);
         }
     }

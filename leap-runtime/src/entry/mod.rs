@@ -21,8 +21,10 @@ use crate::check::{Held, Plan, breaker::Moved};
 use crate::clock::Timestamp;
 use crate::current::Marks;
 use crate::event::{Outcome, Transition};
+use crate::node::Node;
 use crate::resource::{Handle, Resource};
 use crate::rule::RuleId;
+use crate::seldom::Seldom;
 
 /// As [`enter_with`], for an entry that may be dropped without a word: it is to know a panic of its own.
 pub(crate) fn enter_by_name(handle: Handle, request: &Request<'_>) -> Result<Entry, Blocked> {
@@ -74,7 +76,7 @@ pub struct Entry {
     plan: Option<Guard<Arc<Plan>>>,
     held: Held,
     /// Who calls and from where, if that is known.
-    scene: Option<Box<Scene>>,
+    scene: Seldom<Scene>,
     entered: Timestamp,
     permits: u32,
     /// Whether it has passed, and waits for its start.
@@ -101,7 +103,7 @@ impl Entry {
             resource,
             plan,
             held,
-            scene: None,
+            scene: Seldom::default(),
             entered,
             permits,
             is_waiting: false,
@@ -119,7 +121,7 @@ impl Entry {
         self.is_waiting = false;
         self.entered = now;
         self.resource.node().start(self.permits, now);
-        if let Some(scene) = &self.scene {
+        if let Some(scene) = &*self.scene {
             scene.start(self.permits, now);
         }
     }
@@ -189,7 +191,7 @@ impl Entry {
         let added = self.resource.plan().flow().charge(node.passed(), n, || environment.now());
         let now = environment.now();
         node.charge(added, now);
-        if let Some(scene) = &self.scene {
+        if let Some(scene) = &*self.scene {
             scene.charge(added, now);
         }
         self.charged += added;
@@ -208,14 +210,17 @@ impl Entry {
     /// Runs the body; the call ends when the entry is dropped, which is to be next: an entry is large to move about.
     ///
     /// `judge` must not panic, nor must anything here that could see `value`: a value whose address is known to others
-    /// is copied once more, and just after it was written that is slow.
+    /// is copied once more, and just after it was written that is slow. So the body's context is left by the end of the call.
     #[inline]
     pub(crate) fn run_inside<R>(&mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
         // What a panic leaves behind.
         self.outcome = Some(Outcome::Exception);
-        let running = Running::new(self);
+        if let Some(scene) = &mut *self.scene {
+            scene.enter();
+        }
+        let marking = Marking::new(&mut self.marks);
         let value = body();
-        drop(running);
+        drop(marking);
         let judged = judge(&value);
         self.outcome = Some(self.marks.outcome().unwrap_or(judged));
         value
@@ -225,6 +230,9 @@ impl Entry {
     #[inline]
     pub(crate) fn run_judged<R>(&mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
         let value = self.run_inside(body, |_| Outcome::Exception);
+        if let Some(scene) = &mut *self.scene {
+            scene.leave();
+        }
         self.judge(&value, judge);
         value
     }
@@ -250,10 +258,9 @@ impl Drop for Entry {
             self.hear();
         }
         let outcome = match self.outcome {
-            // Nothing has run yet.
-            _ if self.is_waiting => Outcome::Cancelled,
             Some(outcome) => outcome,
-            None if panicking() && !self.was_panicking => Outcome::Exception,
+            // A call that waits has not run yet, and nothing was said of it.
+            None if !self.is_waiting && panicking() && !self.was_panicking => Outcome::Exception,
             None => Outcome::Cancelled,
         };
         let resource: &Resource = &self.resource;
@@ -264,55 +271,96 @@ impl Drop for Entry {
         let permits = u64::from(self.permits) + self.charged;
         resource.turn(now);
         node.complete(outcome, permits, rt_ns, now);
-        if let Some(scene) = &self.scene {
+        if let Some(scene) = &mut *self.scene {
             scene.end(outcome, permits, rt_ns, now);
         }
         if self.is_waiting {
-            node.stop_waiting(self.permits);
-            if let Some(scene) = &self.scene {
-                scene.stop_waiting(self.permits);
-            }
-            if let Some(plan) = &self.plan {
-                self.held.cancel_start(plan);
-            }
+            cancel_start(node, self.permits, &self.scene, self.plan.as_deref(), &mut self.held);
         }
         if let Some(plan) = &self.plan {
             let tell = |rule, moved| tell_transition(resource, rule, moved, now);
-            let n_customs = self.held.n_customs();
             plan.end(&mut self.held, self.permits, outcome, rt_ns, now, tell);
-            if n_customs > 0 {
-                // What has waited in vain has not run.
-                let rt = if self.is_waiting { Duration::ZERO } else { Duration::from_nanos(rt_ns) };
-                let ended = Ended { resource: resource.name(), permits, outcome: Some(outcome), rt };
-                begin::tell_customs(resource.environment(), &plan.customs()[..n_customs], &ended);
+            if self.held.has_more() || !plan.is_plain() {
+                end_fully(resource, plan, &mut self.held, permits, outcome, rt_ns, now);
             }
         }
     }
 }
 
+/// The end of a call that went the long way.
+#[cold]
+#[inline(never)]
+fn end_fully(
+    resource: &Resource,
+    plan: &Plan,
+    held: &mut Held,
+    permits: u64,
+    outcome: Outcome,
+    rt_ns: u64,
+    now: Timestamp,
+) {
+    held.end_more(outcome, rt_ns, now);
+    if let customs @ [_, ..] = plan.customs() {
+        let rt = Duration::from_nanos(rt_ns);
+        let ended = Ended { resource: resource.name(), permits, outcome: Some(outcome), rt };
+        begin::tell_customs(resource.environment(), customs, &ended);
+    }
+}
+
+/// An entry of `n` permits is dropped before its start.
+#[cold]
+#[inline(never)]
+fn cancel_start(node: &Node, n: u32, scene: &Seldom<Scene>, plan: Option<&Arc<Plan>>, held: &mut Held) {
+    node.stop_waiting(n);
+    if let Some(scene) = &**scene {
+        scene.stop_waiting(n);
+    }
+    if let Some(plan) = plan {
+        held.cancel_start(plan);
+    }
+}
+
 /// The stretch during which the body of an entry runs on this thread: it may mark its call meanwhile.
-struct Running<'a> {
-    entry: &'a mut Entry,
+struct Marking<'a> {
+    marks: &'a mut Marks,
     outer: Marks,
+}
+
+impl<'a> Marking<'a> {
+    #[inline]
+    fn new(marks: &'a mut Marks) -> Self {
+        Self { outer: marks.swap(), marks }
+    }
+}
+
+impl Drop for Marking<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        *self.marks = self.outer.swap();
+    }
+}
+
+/// The same of a future, which may run on another thread the next time: so it leaves its context too.
+struct Running<'a> {
+    scene: &'a mut Seldom<Scene>,
+    _marking: Marking<'a>,
 }
 
 impl<'a> Running<'a> {
     #[inline]
     fn new(entry: &'a mut Entry) -> Self {
-        let outer = entry.marks.swap();
-        if let Some(scene) = &mut entry.scene {
-            scene.swap_context();
+        if let Some(scene) = &mut *entry.scene {
+            scene.enter();
         }
-        Self { entry, outer }
+        Self { scene: &mut entry.scene, _marking: Marking::new(&mut entry.marks) }
     }
 }
 
 impl Drop for Running<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.entry.marks = self.outer.swap();
-        if let Some(scene) = &mut self.entry.scene {
-            scene.swap_context();
+        if let Some(scene) = &mut **self.scene {
+            scene.leave();
         }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Scene {
     /// That of the call, then that of its body; while that runs, the one around it.
     context: Option<Context>,
     has_context: bool,
+    /// Whether the body runs on this thread, in its context.
+    is_inside: bool,
     witnesses: Witnesses,
 }
 
@@ -24,12 +26,12 @@ impl Scene {
         request: &Request<'_>,
         context: Option<Context>,
         now: Timestamp,
-    ) -> Option<Box<Self>> {
+    ) -> Option<Self> {
         if context.is_none() && request.origin.is_none() {
             return None;
         }
         let witnesses = resource.witnesses(context.as_ref(), request.origin, now);
-        Some(Box::new(Self { has_context: context.is_some(), context, witnesses }))
+        Some(Self { has_context: context.is_some(), is_inside: false, context, witnesses })
     }
 
     /// The call passed, and its body may run, perhaps after a wait: what it calls is called from here.
@@ -57,13 +59,30 @@ impl Scene {
         self.witnesses.charge(n, now);
     }
 
-    pub(super) fn end(&self, outcome: Outcome, permits: u64, rt_ns: u64, now: Timestamp) {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end(&mut self, outcome: Outcome, permits: u64, rt_ns: u64, now: Timestamp) {
+        self.leave();
         self.witnesses.complete(outcome, permits, rt_ns, now);
     }
 
-    /// Swaps the context of this thread and that of the body, where it has one: around the stretch in which it runs.
-    pub(super) fn swap_context(&mut self) {
-        if self.has_context {
+    /// The body is about to run on this thread, in its context if it has one. It [leaves](Self::leave) that in the same
+    /// thread.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter(&mut self) {
+        if self.has_context && !self.is_inside {
+            self.is_inside = true;
+            self.context = Context::swap(self.context.take());
+        }
+    }
+
+    /// The body no longer runs on this thread.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leave(&mut self) {
+        if self.is_inside {
+            self.is_inside = false;
             self.context = Context::swap(self.context.take());
         }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::state::WHOLE;
 use super::sample::Sample;
+use super::state::WHOLE;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The share of calls to let through `elapsed` after a ramp began, in whole percents: `elapsed / over`, at least 1.

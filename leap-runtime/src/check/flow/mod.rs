@@ -41,6 +41,10 @@ impl Turns {
         }
     }
 
+    pub(crate) fn is_none(&self) -> bool {
+        self.first.is_none()
+    }
+
     fn iter(&self) -> impl Iterator<Item = Turn> + '_ {
         self.first.into_iter().chain(self.second).chain(self.more.iter().copied())
     }

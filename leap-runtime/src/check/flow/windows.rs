@@ -150,6 +150,11 @@ impl Windows {
         Self { watched, ..self }
     }
 
+    /// Whether nothing is limited, and nobody watches.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.limits.is_empty() && self.watched.is_empty()
+    }
+
     /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
     /// ns, its permits): for an interval from now, those that had gone before as long as they had left.
     fn lowered(&self, exact: &[(usize, u64, u64)], now: Timestamp) -> Box<[Lowered]> {

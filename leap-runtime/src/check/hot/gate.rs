@@ -295,7 +295,9 @@ impl Gate {
                 loop {
                     match self.asked(pace.ask(word.load(Relaxed), at, n), pace, *origin, at) {
                         Ok((start, _)) => return Ok(start),
-                        Err(refused) => at = asked_again(pace, *origin, at, &refused, reading).ok_or(refused)?,
+                        Err(refused) => {
+                            at = asked_again(pace, *origin, at, &refused, reading).ok_or(refused)?;
+                        }
                     }
                 }
             }

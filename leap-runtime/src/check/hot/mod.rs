@@ -114,6 +114,11 @@ impl Hold {
         Some(Self { first, others: held.collect() })
     }
 
+    /// Whether permits in flight are among it.
+    pub(crate) fn has_permits(&self) -> bool {
+        self.first.has_permits() || self.others.iter().any(Held::has_permits)
+    }
+
     /// The call did not start: its wait was cancelled, or a later check refused it. Permits come back, and turns behind
     /// which nobody queued.
     pub(crate) fn give_back(self) {

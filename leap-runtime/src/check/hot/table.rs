@@ -81,12 +81,16 @@ pub(super) struct Ask<'a> {
 #[derive(Debug)]
 pub(super) struct Held {
     // In the order in which they are to go: a value is a guest until its permits are back.
-    _permits: Option<Permits>,
+    permits: Option<Permits>,
     turn: Option<Turn>,
     _guest: Option<Guest>,
 }
 
 impl Held {
+    pub(super) fn has_permits(&self) -> bool {
+        self.permits.is_some()
+    }
+
     /// Gives the turn back, unless another one was taken behind it.
     pub(super) fn give_back(&self) {
         if let Some(turn) = &self.turn {
@@ -117,7 +121,7 @@ pub(super) type Taken = (Option<Timestamp>, Option<Held>);
 fn taken(part: Part, guest: Option<Guest>) -> Taken {
     let Part { start, permits, turn } = part;
     let held = permits.is_some() || turn.is_some();
-    (start, held.then_some(Held { _permits: permits, turn, _guest: guest }))
+    (start, held.then_some(Held { permits, turn, _guest: guest }))
 }
 
 /// Where a value is counted.

@@ -128,8 +128,14 @@ impl Permits {
         // one of the two hands them over.
         let before = self.word.fetch_sub(n.into(), Ordering::Release);
         if before >= ONE_QUEUED {
-            self.change(|_| {}).wake();
+            self.serve_queue();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_queue(&self) {
+        self.change(|_| {}).wake();
     }
 
     pub(super) fn set_limit(&self, limit: u32) -> ToWake {
