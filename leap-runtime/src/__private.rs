@@ -3,6 +3,7 @@
 
 use std::future::{Future, Ready, ready};
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::time::Duration;
 
 use crate::rule::{self, AuthorityRule, Behavior, BreakerRule, FlowNumbers, IsolationRule};
@@ -49,13 +50,50 @@ pub fn key(site: &'static CallSite, expression: impl FnOnce() -> Key) -> Key {
 }
 
 /// The origin of a call, by the expression of `origin = …`; none if that panics.
-pub fn origin(site: &'static CallSite, expression: impl FnOnce() -> Option<Box<str>>) -> Option<Box<str>> {
+pub fn origin(site: &'static CallSite, expression: impl FnOnce() -> Option<Origin>) -> Option<Origin> {
     site.contain("origin", expression).flatten()
 }
 
 /// Has `ask` look at arguments of an async function before its body has them. By value, as in [`Answer::of`].
 pub fn lend<T, R>(arguments: T, ask: impl FnOnce(T) -> (R, T)) -> (R, T) {
     ask(arguments)
+}
+
+/// The longest origin that needs no allocation, in bytes.
+const SHORT: usize = 30;
+
+/// The origin of a call, until it has entered.
+pub struct Origin(Text);
+
+enum Text {
+    Short { len: u8, bytes: [u8; SHORT] },
+    Long(Box<str>),
+}
+
+impl From<&str> for Origin {
+    fn from(text: &str) -> Self {
+        let mut bytes = [0; SHORT];
+        Self(match (u8::try_from(text.len()), bytes.get_mut(..text.len())) {
+            (Ok(len), Some(place)) => {
+                place.copy_from_slice(text.as_bytes());
+                Text::Short { len, bytes }
+            }
+            _ => Text::Long(text.into()),
+        })
+    }
+}
+
+impl Deref for Origin {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Text::Short { len, bytes } => {
+                str::from_utf8(&bytes[..usize::from(*len)]).expect("copied from a text")
+            }
+            Text::Long(text) => text,
+        }
+    }
 }
 
 /// What `origin = …` can be: text, or perhaps text.
@@ -65,11 +103,11 @@ pub fn lend<T, R>(arguments: T, ask: impl FnOnce(T) -> (R, T)) -> (R, T) {
     note = "turn it into text, as in `origin = user.id.to_string()`, or name a field that is; an `Option` of text will do"
 )]
 pub trait ToOrigin {
-    fn to_origin(&self) -> Option<Box<str>>;
+    fn to_origin(&self) -> Option<Origin>;
 }
 
 impl ToOrigin for str {
-    fn to_origin(&self) -> Option<Box<str>> {
+    fn to_origin(&self) -> Option<Origin> {
         Some(self.into())
     }
 }
@@ -78,8 +116,8 @@ impl ToOrigin for str {
 macro_rules! text_origins {
     ($($text:ty),*) => {$(
         impl ToOrigin for $text {
-            fn to_origin(&self) -> Option<Box<str>> {
-                Some((**self).into())
+            fn to_origin(&self) -> Option<Origin> {
+                Some(Origin::from(&**self))
             }
         }
     )*};
@@ -87,13 +125,13 @@ macro_rules! text_origins {
 text_origins!(String, Box<str>, std::rc::Rc<str>, std::sync::Arc<str>, std::borrow::Cow<'_, str>);
 
 impl<T: ToOrigin + ?Sized> ToOrigin for &T {
-    fn to_origin(&self) -> Option<Box<str>> {
+    fn to_origin(&self) -> Option<Origin> {
         (**self).to_origin()
     }
 }
 
 impl<T: ToOrigin> ToOrigin for Option<T> {
-    fn to_origin(&self) -> Option<Box<str>> {
+    fn to_origin(&self) -> Option<Origin> {
         self.as_ref().and_then(ToOrigin::to_origin)
     }
 }
