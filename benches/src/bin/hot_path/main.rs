@@ -6,7 +6,8 @@
 //!
 //! Every row is timed in short batches, one batch of every row per round, so that a bad moment of the machine hits
 //! all rows alike. Ratios are ratios of medians, to the floor's with as many threads. The exit code is 1 if a
-//! call allocates or a resource is over its budget of memory; it never depends on time.
+//! call allocates more than it may, which is nothing for most, or a resource is over its budget of memory; it never
+//! depends on time.
 //!
 //! To count instructions instead, which no other load disturbs:
 //!
@@ -25,6 +26,7 @@ mod memory;
 mod options;
 mod report;
 mod rows;
+mod rules;
 mod work;
 
 use std::process::ExitCode;
@@ -66,7 +68,7 @@ fn time(rows: &[Row], options: &Options) -> ExitCode {
         plan,
         allocations: measure::allocations(&chosen),
         timings: measure::rounds(&chosen, plan),
-        memory: memory::per_resource(),
+        memory: memory::all(),
     };
     print!("{report}");
     if let Some(file) = &options.json

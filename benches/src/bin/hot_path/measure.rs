@@ -58,6 +58,7 @@ impl Setting {
 pub(crate) struct Timing {
     pub(crate) name: &'static str,
     pub(crate) note: &'static str,
+    pub(crate) is_of_rule: bool,
     pub(crate) setting: Setting,
     /// Nanoseconds per call, sorted: of each round in which the threads ran side by side.
     ns: Vec<f64>,
@@ -90,6 +91,7 @@ pub(crate) fn rounds(rows: &[&Row], plan: Plan) -> Vec<Timing> {
                 Timing {
                     name: row.name,
                     note: row.note,
+                    is_of_rule: row.is_of_rule,
                     setting,
                     ns: Vec::with_capacity(plan.rounds),
                     odd: 0,
@@ -193,13 +195,27 @@ fn span(row: &Row, lane: usize, n: u64) -> Span {
     Span { start, end: Instant::now(), odd }
 }
 
-/// The allocations of 10 000 calls of each row, by its name, once it is warm.
-pub(crate) fn allocations(rows: &[&Row]) -> Vec<(&'static str, u64)> {
+/// What the calls of a row have allocated.
+#[derive(Debug)]
+pub(crate) struct Allocations {
+    pub(crate) name: &'static str,
+    pub(crate) n: u64,
+    pub(crate) at_most: u64,
+}
+
+impl Allocations {
+    pub(crate) fn is_over(&self) -> bool {
+        self.n > self.at_most
+    }
+}
+
+/// The allocations of 10 000 calls of each row, once it is warm.
+pub(crate) fn allocations(rows: &[&Row]) -> Vec<Allocations> {
     let allocations_of = |row: &&Row| {
         black_box((row.calls)(0, WARM_UP));
         let before = alloc::calls();
         black_box((row.calls)(0, ALLOCATION_CALLS));
-        (row.name, alloc::calls() - before)
+        Allocations { name: row.name, n: alloc::calls() - before, at_most: row.allocations }
     };
     rows.iter().map(allocations_of).collect()
 }

@@ -1,13 +1,13 @@
-//! What a resource takes of the heap.
+//! What a resource takes of the heap, a value of a hot parameter, and an origin.
 
-use leap_runtime::{Behavior, FlowRule, Precision, Registry, RuleSet};
+use leap_runtime::{Behavior, FlowRule, HotRule, Outcome, Precision, Registry, RuleError, RuleSet};
 
 use crate::alloc;
 
 /// Bytes per resource in one state.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(crate) state: &'static str,
+    pub(crate) state: String,
     pub(crate) bytes: usize,
     /// At most, where that is promised.
     pub(crate) budget: Option<usize>,
@@ -23,8 +23,16 @@ const N_RESOURCES: usize = 1_000;
 const IDLE: usize = 2 * 1024;
 const ACTIVE: usize = 16 * 1024;
 
+/// All figures.
+pub(crate) fn all() -> Vec<Memory> {
+    let mut all = per_resource();
+    all.extend(per_value());
+    all.extend(per_origin());
+    all
+}
+
 /// The mean of 1 000 resources, their share of the registry's map included.
-pub(crate) fn per_resource() -> Vec<Memory> {
+fn per_resource() -> Vec<Memory> {
     let rule = |limit, precision| {
         FlowRule::new(limit, Behavior::Reject)
             .and_then(|rule| rule.with_precision(precision))
@@ -32,7 +40,7 @@ pub(crate) fn per_resource() -> Vec<Memory> {
     };
     let (exact_100, exact_1024) = (rule(100.0, Precision::Exact), rule(1_024.0, Precision::Exact));
     let strict = rule(1e9, Precision::Strict);
-    let of = |state, budget, bytes| Memory { state, bytes, budget };
+    let of = |state: &str, budget, bytes| Memory { state: state.to_owned(), bytes, budget };
     vec![
         of("idle: no rule, not called yet", Some(IDLE), bytes(std::slice::from_ref(&strict), true, 0)),
         of("called, no rule", Some(ACTIVE), bytes(&[], false, 100)),
@@ -60,10 +68,76 @@ fn bytes(rules: &[FlowRule], unload: bool, calls: usize) -> usize {
     }
     for name in &names {
         for _ in 0..calls {
-            registry.enter(name).expect("within the limit").end(leap_runtime::Outcome::Success);
+            registry.enter(name).expect("within the limit").end(Outcome::Success);
         }
     }
     let used = alloc::live_bytes() - before;
     drop(registry);
     used / N_RESOURCES
+}
+
+/// What the first value of a hot parameter takes, and what further ones do, in the mean up to 100 000.
+///
+/// A rule has room for up to a million values: what they take is what clients can make a service take.
+fn per_value() -> Vec<Memory> {
+    const MANY: u32 = 100_000;
+    let qps = |limit| move || HotRule::qps("user", limit);
+    let rules: [(_, &dyn Fn() -> Result<HotRule, RuleError>); 5] = [
+        ("hot qps, exact, limit 8", &qps(8.0)),
+        ("hot qps, exact, limit 64", &qps(64.0)),
+        ("hot qps, 10 buckets, limit 65", &qps(65.0)),
+        ("hot qps with a burst", &|| qps(8.0)()?.with_burst(8)),
+        ("hot max_concurrency", &|| HotRule::concurrency("user", 8)),
+    ];
+    let of = |(what, rule): (_, &dyn Fn() -> Result<HotRule, RuleError>)| {
+        let rule = rule().and_then(|rule| rule.with_max_keys(MANY)).expect("in range");
+        let registry = Registry::new();
+        registry.load(RuleSet::new().hot("orders.create", rule)).expect("the name is short");
+        let call = |user: u32| {
+            let entered = registry.enter_with("orders.create").key("user", user).enter();
+            entered.expect("within the limit").end(Outcome::Success);
+        };
+        let grown = |users: std::ops::Range<u32>| {
+            let before = alloc::live_bytes();
+            users.for_each(call);
+            alloc::live_bytes() - before
+        };
+        // The lists of the most frequent values grow too; with 64 in each they are full.
+        drop(registry.enter("orders.create"));
+        let first = grown(0..1);
+        let further = grown(1..MANY) / (MANY as usize - 1);
+        [
+            Memory { state: format!("{what}: the first value"), bytes: first, budget: None },
+            Memory { state: format!("{what}: each of {MANY} values"), bytes: further, budget: None },
+        ]
+    };
+    rules.into_iter().flat_map(of).collect()
+}
+
+/// What an origin takes of which a resource keeps numbers, and one that has a limit of its own besides.
+fn per_origin() -> Vec<Memory> {
+    // As many as have numbers of their own.
+    const N: usize = 200;
+    let limit = |limit| FlowRule::new(limit, Behavior::Reject).and_then(FlowRule::for_each_origin);
+    let of = |state: &str, rule: Option<FlowRule>| {
+        let names: Vec<String> = (0..N).map(|i| format!("customer.{i}")).collect();
+        let registry = Registry::new();
+        let rules = rule.into_iter().fold(RuleSet::new(), |set, rule| set.flow("orders.create", rule));
+        registry.load(rules).expect("the name is short");
+        registry.enter("orders.create").expect("it has no origin").end(Outcome::Success);
+        let before = alloc::live_bytes();
+        for name in &names {
+            for _ in 0..50 {
+                let entered = registry.enter_with("orders.create").origin(name).enter();
+                entered.expect("within the limit").end(Outcome::Success);
+            }
+        }
+        let bytes = (alloc::live_bytes() - before) / N;
+        Memory { state: state.to_owned(), bytes, budget: None }
+    };
+    vec![
+        of("each origin of a resource, with its numbers", None),
+        of("each origin with a limit of its own besides, exact, 100", limit(100.0).ok()),
+        of("each origin with a limit of its own besides, strict", limit(1e9).ok()),
+    ]
 }

@@ -9,8 +9,8 @@ use leap_runtime::{
     Behavior, Clock, FlowRule, LeapArray, Limiter, Precision, Registry, RuleSet, SystemClock, guarded,
 };
 
-use crate::floor;
 use crate::work::{AppError, is_blocked, repeat, work};
+use crate::{floor, rules};
 
 /// A row of the table.
 pub(crate) struct Row {
@@ -19,6 +19,30 @@ pub(crate) struct Row {
     /// Makes so many calls in a lane, and tells how many ended otherwise than they should. Two lanes share no
     /// resource.
     pub(crate) calls: fn(lane: usize, n: u64) -> u64,
+    /// Of a single rule: such rows stand under a heading of their own.
+    pub(crate) is_of_rule: bool,
+    /// The most allocations in [`ALLOCATION_CALLS`](crate::measure::ALLOCATION_CALLS) calls.
+    pub(crate) allocations: u64,
+}
+
+impl Row {
+    /// A row of calls that allocate nothing.
+    pub(crate) const fn new(name: &'static str, note: &'static str, calls: fn(usize, u64) -> u64) -> Self {
+        Self { name, note, calls, is_of_rule: false, allocations: 0 }
+    }
+
+    /// As [`new`](Self::new), of a single rule.
+    pub(crate) const fn of_rule(
+        name: &'static str,
+        note: &'static str,
+        calls: fn(usize, u64) -> u64,
+    ) -> Self {
+        Self { is_of_rule: true, ..Self::new(name, note, calls) }
+    }
+
+    pub(crate) const fn allocating(self, at_most: u64) -> Self {
+        Self { allocations: at_most, ..self }
+    }
 }
 
 /// Polls a future that never waits.
@@ -174,7 +198,7 @@ fn exact_and_wide() -> FlowRule {
 }
 
 /// A rule in the ring that never refuses.
-fn strict_and_wide() -> FlowRule {
+pub(crate) fn strict_and_wide() -> FlowRule {
     FlowRule::new(1e9, Behavior::Reject)
         .and_then(|rule| rule.with_precision(Precision::Strict))
         .expect("100 buckets divide a second")
@@ -224,41 +248,33 @@ fn limiter_calls(limiters: &[Apart<Limiter>; 2], lane: usize, n: u64) -> u64 {
 /// A row of a function that each lane has.
 macro_rules! row {
     ($name:literal, $note:expr, $function:ident, $is_right:path) => {
-        Row {
-            name: $name,
-            note: $note,
-            calls: |lane, n| match lane {
-                0 => repeat(n, |x| $is_right(&one::$function(x))),
-                _ => repeat(n, |x| $is_right(&two::$function(x))),
-            },
-        }
+        Row::new($name, $note, |lane, n| match lane {
+            0 => repeat(n, |x| $is_right(&one::$function(x))),
+            _ => repeat(n, |x| $is_right(&two::$function(x))),
+        })
     };
     ($name:literal, $note:expr, async $function:ident) => {
-        Row {
-            name: $name,
-            note: $note,
-            calls: |lane, n| match lane {
-                0 => repeat(n, |x| matches!(poll_once(one::$function(x)), Some(Ok(_)))),
-                _ => repeat(n, |x| matches!(poll_once(two::$function(x)), Some(Ok(_)))),
-            },
-        }
+        Row::new($name, $note, |lane, n| match lane {
+            0 => repeat(n, |x| matches!(poll_once(one::$function(x)), Some(Ok(_)))),
+            _ => repeat(n, |x| matches!(poll_once(two::$function(x)), Some(Ok(_)))),
+        })
     };
 }
 
 /// All rows, ready to be called.
 pub(crate) fn all() -> Vec<Row> {
-    leap_runtime::registry().load(rules()).expect("the names are short");
+    leap_runtime::registry().load(rules::rules(rules())).expect("the names are short");
     for trip in [one::blocked_open, two::blocked_open] {
         // One failure opens the breaker for an hour.
         let _ = trip(u64::MAX);
     }
-    vec![
-        Row {
-            name: floor::NAME,
-            note: "the plain function, two raw clock reads, six fetch_add of its own thread",
-            calls: floor::calls,
-        },
-        Row { name: "clock", note: "the runtime's clock, read twice", calls: floor::clock_calls },
+    let mut rows = vec![
+        Row::new(
+            floor::NAME,
+            "the plain function, two raw clock reads, six fetch_add of its own thread",
+            floor::calls,
+        ),
+        Row::new("clock", "the runtime's clock, read twice", floor::clock_calls),
         row!("plain", "the function unguarded", plain, Result::is_ok),
         row!("statistics", "guarded, without a rule", statistics, Result::is_ok),
         row!("qps exact", EXACT_NOTE, exact, Result::is_ok),
@@ -275,65 +291,51 @@ pub(crate) fn all() -> Vec<Row> {
         row!("buckets 2", "`qps strict` with 2 buckets", strict_2, Result::is_ok),
         row!("buckets 100", "the same function as `qps strict`", strict, Result::is_ok),
         row!("buckets 1000", "`qps strict` with 1 000 buckets", strict_1000, Result::is_ok),
-        Row {
-            name: "by name",
-            note: "Registry::enter(name), the rule of `qps strict`",
-            calls: |lane, n| {
-                let (registry, names) = &*TWO;
-                repeat(n, |x| by_name(registry, &names[lane], x).is_ok())
-            },
-        },
-        Row {
-            name: "by name 1 of 1000",
-            note: "the same, in a registry of 1 000 resources",
-            calls: |lane, n| {
-                let (registry, names) = &THOUSAND[lane];
-                repeat(n, |x| by_name(registry, &names[0], x).is_ok())
-            },
-        },
-        Row {
-            name: "by name 1000 in turn",
-            note: "1 000 resources one after another: what the processor's caches add",
-            calls: |lane, n| {
+        Row::new("by name", "Registry::enter(name), the rule of `qps strict`", |lane, n| {
+            let (registry, names) = &*TWO;
+            repeat(n, |x| by_name(registry, &names[lane], x).is_ok())
+        }),
+        Row::new("by name 1 of 1000", "the same, in a registry of 1 000 resources", |lane, n| {
+            let (registry, names) = &THOUSAND[lane];
+            repeat(n, |x| by_name(registry, &names[0], x).is_ok())
+        }),
+        Row::new(
+            "by name 1000 in turn",
+            "1 000 resources one after another: what the processor's caches add",
+            |lane, n| {
                 let (registry, names) = &THOUSAND[lane];
                 let mut in_turn = names.iter().cycle();
                 repeat(n, |x| in_turn.next().is_some_and(|name| by_name(registry, name, x).is_ok()))
             },
-        },
-        Row {
-            name: "limiter exact",
-            note: "Limiter alone, the rule of `qps exact`; two lanes are two limiters",
-            calls: |lane, n| {
+        ),
+        Row::new(
+            "limiter exact",
+            "Limiter alone, the rule of `qps exact`; two lanes are two limiters",
+            |lane, n| {
                 static LIMITERS: LazyLock<[Apart<Limiter>; 2]> =
                     LazyLock::new(|| two_of(|| Limiter::new(exact_and_wide())));
                 limiter_calls(&LIMITERS, lane, n)
             },
-        },
-        Row {
-            name: "limiter strict",
-            note: "Limiter alone, the rule of `qps strict`",
-            calls: |lane, n| {
-                static LIMITERS: LazyLock<[Apart<Limiter>; 2]> =
-                    LazyLock::new(|| two_of(|| Limiter::new(strict_and_wide())));
-                limiter_calls(&LIMITERS, lane, n)
-            },
-        },
-        Row {
-            name: "leap array",
-            note: "LeapArray::add alone, 100 buckets, with one clock read",
-            calls: |lane, n| {
-                static ARRAYS: LazyLock<(SystemClock, [Apart<LeapArray>; 2])> = LazyLock::new(|| {
-                    let array =
-                        || LeapArray::new(100, Duration::from_secs(1)).expect("100 buckets divide a second");
-                    (SystemClock::new(), two_of(array))
-                });
-                let (clock, arrays) = &*ARRAYS;
-                let Apart(array) = &arrays[lane];
-                repeat(n, |_| {
-                    array.add(clock.now(), 1);
-                    true
-                })
-            },
-        },
-    ]
+        ),
+        Row::new("limiter strict", "Limiter alone, the rule of `qps strict`", |lane, n| {
+            static LIMITERS: LazyLock<[Apart<Limiter>; 2]> =
+                LazyLock::new(|| two_of(|| Limiter::new(strict_and_wide())));
+            limiter_calls(&LIMITERS, lane, n)
+        }),
+        Row::new("leap array", "LeapArray::add alone, 100 buckets, with one clock read", |lane, n| {
+            static ARRAYS: LazyLock<(SystemClock, [Apart<LeapArray>; 2])> = LazyLock::new(|| {
+                let array =
+                    || LeapArray::new(100, Duration::from_secs(1)).expect("100 buckets divide a second");
+                (SystemClock::new(), two_of(array))
+            });
+            let (clock, arrays) = &*ARRAYS;
+            let Apart(array) = &arrays[lane];
+            repeat(n, |_| {
+                array.add(clock.now(), 1);
+                true
+            })
+        }),
+    ];
+    rows.extend(rules::all());
+    rows
 }
