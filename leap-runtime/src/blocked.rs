@@ -110,6 +110,12 @@ pub(crate) enum By<'a> {
         limit: f64,
         fits: bool,
     },
+    /// As [`Flow`](Self::Flow), of the passes of another resource.
+    Associated {
+        rule: &'a FlowRule,
+        limit: f64,
+        fits: bool,
+    },
     /// It would have had to wait for too long: until the moment of the refusal plus the rule's longest wait. `fits`
     /// tells whether as many permits can ever start at once.
     Pace {
@@ -198,6 +204,8 @@ pub struct Blocked {
 enum Seen {
     /// The window is full for now.
     Full,
+    /// The window over another resource is full for now.
+    RelatedFull,
     /// More permits than can ever pass at once.
     TooMany,
     /// A wait that would be too long.
@@ -235,6 +243,10 @@ impl Blocked {
         let (limit, observed, ns, seen) = match refusal.by {
             By::Flow { rule, limit, fits } => {
                 let seen = if fits { Seen::Full } else { Seen::TooMany };
+                (limit, 0.0, rule.interval_ns(), seen)
+            }
+            By::Associated { rule, limit, fits } => {
+                let seen = if fits { Seen::RelatedFull } else { Seen::TooMany };
                 (limit, 0.0, rule.interval_ns(), seen)
             }
             By::Pace { rule, fits: false } => (rule.limit(), 0.0, rule.interval_ns(), Seen::TooMany),
@@ -328,7 +340,9 @@ impl Blocked {
     /// counted.
     pub fn limit(&self) -> Option<f64> {
         match self.seen {
-            Seen::Full | Seen::TooMany | Seen::TooLate | Seen::Busy | Seen::System(_) => Some(self.limit),
+            Seen::Full | Seen::RelatedFull | Seen::TooMany | Seen::TooLate | Seen::Busy | Seen::System(_) => {
+                Some(self.limit)
+            }
             Seen::Open
             | Seen::Probing
             | Seen::Ramping
@@ -344,7 +358,9 @@ impl Blocked {
     pub fn observed(&self) -> Option<f64> {
         match self.seen {
             // As many as were at least taken, or so many permits would have fitted.
-            Seen::Full => Some((self.limit.floor() + 1.0 - f64::from(self.asked)).max(0.0)),
+            Seen::Full | Seen::RelatedFull => {
+                Some((self.limit.floor() + 1.0 - f64::from(self.asked)).max(0.0))
+            }
             Seen::TooMany | Seen::Busy | Seen::System(_) => Some(self.observed),
             _ => None,
         }
@@ -359,6 +375,9 @@ impl fmt::Display for Blocked {
         let whose = if self.kind == RuleKind::Hot { "the parameter's" } else { "its" };
         write!(f, "`{}` is blocked: ", self.resource())?;
         match self.seen {
+            Seen::RelatedFull => {
+                write!(f, "the limit of {limit} per {time:?} on its related resource is reached")
+            }
             Seen::Full | Seen::TooMany if *limit == 0.0 => write!(f, "{whose} limit is 0"),
             Seen::Full => write!(f, "{whose} limit of {limit} per {time:?} is reached"),
             Seen::TooMany => {

@@ -178,10 +178,15 @@ impl Environment {
             self.replace_system(|system| system.rules().to_vec());
             system = self.system.load_full();
         }
+        self.sample_if_due(&system, now);
+        system
+    }
+
+    /// Samples the machine if a rule waits for that. A probe that panics leaves the figures as they were.
+    pub(crate) fn sample_if_due(&self, system: &System, now: Timestamp) {
         if system.is_due(now) {
             let _ = self.contain("system probe", None, || system.sample_if_due(now));
         }
-        system
     }
 
     /// The system's protection as it stands.

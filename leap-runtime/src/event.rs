@@ -203,7 +203,8 @@ impl LoadReport {
     }
 
     /// What an operator should know of the rules loaded, a line each: a limit that is none, a limit on calls in
-    /// flight that does not see those already running.
+    /// flight that does not see those already running, rules that the attributes of functions called so far gave and that
+    /// do not hold any more.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

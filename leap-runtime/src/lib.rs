@@ -119,7 +119,9 @@ pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Transition};
 pub use key::{Hashed, Key, ToKey};
 pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
-pub use registry::{Builder, CheckId, EnterWith, InRegistry, LoadError, Registry, Scoped, registry};
+pub use registry::{
+    Builder, CheckId, EnterWith, InRegistry, InstallError, LoadError, Registry, Scoped, registry,
+};
 pub use rule::{
     AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, HotRule,
     IsolationRule, KeySelector, Mode, Precision, Recovery, Relation, Rule, RuleError, RuleId, RuleKind,

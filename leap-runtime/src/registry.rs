@@ -226,9 +226,10 @@ impl Registry {
         to_wake.wake();
         let system = environment.system();
         if system.guards() {
-            // Nobody's code is called with the lock held. The first sample is also what use of the processor is measured from.
-            environment.sample_system();
-            report.notes.extend(system.notes(environment.now()));
+            // Nobody's code is called with the lock held. The first sample is what use of the processor is measured from.
+            let now = environment.now();
+            environment.sample_if_due(&system, now);
+            report.notes.extend(system.notes(now));
         }
         environment.tell(|observer| observer.on_load(&report));
         Ok(report)
@@ -301,6 +302,27 @@ impl Registry {
     /// The panics that were contained since the start: in observers, and in predicates of `#[guarded]`.
     pub fn contained_panics(&self) -> u64 {
         self.inner.environment.contained_panics()
+    }
+
+    /// Makes this the global registry, which guarded functions use outside any [scope](Self::scope). To be called first thing
+    /// in `main`, for a registry with settings of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallError`] if there is a global registry already: another one was installed, a guarded function was called, or
+    /// [`registry()`] was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{Registry, registry};
+    ///
+    /// Registry::builder().hide_values().build().install()?;
+    /// assert!(Registry::new().install().is_err());
+    /// # registry(); Ok::<(), leap_runtime::InstallError>(())
+    /// ```
+    pub fn install(&self) -> Result<(), InstallError> {
+        GLOBAL.set(self.clone()).map_err(|_| InstallError)
     }
 
     /// Runs `body` with this registry in scope: guarded functions that it calls on this thread use it instead of the
@@ -418,6 +440,15 @@ fn note(name: &str, resource: &Resource, before: &[Rule], after: &[Rule], report
         if has_wait(rule) && !resource.environment().has_timer() {
             report.notes.push(format!(
                 "`{name}`: {rule}: async calls that would have to wait are blocked, as there is no timer: see `Builder::sleep`"
+            ));
+        }
+    }
+    let kinds = |rules: &[Rule]| rules.iter().map(Rule::kind).collect::<BTreeSet<_>>();
+    for kind in kinds(after).difference(&kinds(before)) {
+        let (name_of_kind, n) = (kind.name(), resource.n_of_attributes(*kind));
+        if n > 0 {
+            report.notes.push(format!(
+                "`{name}`: the {name_of_kind} rules loaded replace {n} of attributes, until a load without any"
             ));
         }
     }
@@ -683,13 +714,30 @@ pub(crate) fn in_scope() -> Option<Registry> {
     SCOPED.try_with(|scoped| scoped.borrow().clone()).ok().flatten()
 }
 
+static GLOBAL: OnceCell<Registry> = OnceCell::new();
+
 /// The registry `#[guarded]` uses outside any scope.
 pub(crate) fn global() -> &'static Registry {
-    static GLOBAL: OnceCell<Registry> = OnceCell::new();
     GLOBAL.get_or_init(Registry::default)
 }
 
-/// The registry in scope, else the global one.
+/// There is a global registry already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstallError;
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "there is a global registry already: install one first thing in `main`, before a guarded function is called",
+        )
+    }
+}
+
+impl Error for InstallError {}
+
+/// The registry in scope, else the global one: the one that was [installed](Registry::install), or one that is made with
+/// the usual settings when it is first asked for.
 pub fn registry() -> Registry {
     in_scope().unwrap_or_else(|| global().clone())
 }

@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::node::Node;
-use crate::rule::{FlowRule, Rule, RuleId};
+use crate::rule::{FlowRule, Rule, RuleId, RuleKind};
 use crate::share::{Shares, Witnesses};
 
 /// What is protected, by name.
@@ -166,6 +166,13 @@ impl Resource {
         let to_wake = self.rebuild(sources);
         drop(old);
         to_wake
+    }
+
+    /// How many rules of that kind the attributes of the functions called so far gave.
+    pub(crate) fn n_of_attributes(&self, kind: RuleKind) -> usize {
+        let sources = self.lock();
+        let rules = sources.attributes.iter().flat_map(|attribute| attribute.rules);
+        rules.filter(|rule| rule.kind() == kind).count()
     }
 
     /// The window over this resource that a rule of another asks: kept up to date from now on.

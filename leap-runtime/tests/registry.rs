@@ -196,9 +196,13 @@ fn a_loaded_rule_replaces_the_attributes_rules_of_its_kind_and_no_other() {
     let own = ["flow/0", "isolation/0", "error_count/0"].map(|rule| format!("registry::create/{rule}"));
     assert_eq!(at_work(&registry, "registry.create"), own);
 
-    registry
-        .load(RuleSet::new().flow("registry.create", qps(2.0)).flow("registry.create", qps(7.0)))
-        .unwrap();
+    let loaded = |limit| RuleSet::new().flow("registry.create", qps(limit)).flow("registry.create", qps(7.0));
+    let report = registry.load(loaded(3.0)).unwrap();
+    let replaced =
+        "`registry.create`: the flow rules loaded replace 1 of attributes, until a load without any";
+    assert_eq!(report.notes(), [replaced]);
+    let report = registry.load(loaded(2.0)).unwrap();
+    assert!(report.notes().is_empty(), "they were replaced before");
     clock.advance(ms(1_000));
     assert_eq!(n_passed(9), 2);
     assert_eq!(

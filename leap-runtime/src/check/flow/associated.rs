@@ -147,7 +147,7 @@ impl Associated {
             None => Ok(()),
             Some((Asked { id, rule, .. }, fits)) => {
                 let limit = rule.limit();
-                Err(Refusal { rule: id, by: By::Flow { rule, limit, fits }, until: latest })
+                Err(Refusal { rule: id, by: By::Associated { rule, limit, fits }, until: latest })
             }
         }
     }
@@ -212,7 +212,7 @@ mod tests {
         assert!(associated.ask(2, at(100)).is_err());
         related.pass(200, 1);
         let refused = associated.ask(1, at(300)).unwrap_err();
-        assert!(matches!(refused.by, By::Flow { fits: true, .. }));
+        assert!(matches!(refused.by, By::Associated { fits: true, .. }));
         // Strict: those of 100 ms have left one bucket after their interval.
         assert_eq!(refused.until, Some(at(1_110)));
         assert!(associated.ask(1, at(1_109)).is_err());
