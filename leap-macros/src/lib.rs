@@ -42,7 +42,7 @@ use proc_macro2::TokenStream;
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
 /// | `resource`, or a bare literal in first place | name, at most 1 024 bytes | the function's path with its type: `shop::Cart::add` | the resource that calls enter |
-/// | `permits` | whole number from 1 | 1 | the permits that one call asks for |
+/// | `permits` | whole number from 1 | 1 | the permits that one call asks for; they are what limits count |
 /// | `priority` | the word alone, or `= true`, `= false` | no | a call that a limit would refuse may wait for a place in the next window |
 /// | `inbound` | the word alone, or `= true`, `= false` | outbound | the call comes from outside of this process: rules for the system as a whole look at it |
 /// | `origin` | expression: a text or an `Option` of one | of the context | who calls; see [Keys and origins](#keys-and-origins) |
@@ -99,7 +99,7 @@ use proc_macro2::TokenStream;
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
-/// | `key` | expression; always given | | by what calls are told apart; see [Keys and origins](#keys-and-origins) |
+/// | `key` | expression; always given | | by what calls are told apart (a literal is the same for all); see [Keys and origins](#keys-and-origins) |
 /// | `name` | literal | the text of the expression: `req.user.id` | the name by which rules that are loaded find the key |
 /// | `qps` | as outside | permits per `per_ms` | at most so many for each value |
 /// | `per_ms` | whole number from 1 | 1 000 ms | the interval of `qps` |
@@ -109,7 +109,7 @@ use proc_macro2::TokenStream;
 /// | `max_concurrency` | whole number | permits | at most so many in flight for each value |
 /// | `max_keys` | whole number from 1 | 4 000 | values that are remembered; at the cap only idle ones leave |
 /// | `precision` | `sentinel` | | counts as Sentinel does |
-/// | `except("vip" => 1_000, 42 => 1)` | texts, whole numbers, `true`, `false`, characters; numbers | | other limits for single values |
+/// | `except("vip" => 1_000, 42 => 1)` | texts, whole numbers, `true`, `false`, characters; numbers | | other limits for single values: rates where there is a `qps`, else permits in flight |
 ///
 /// A `hot(key = …)` without a limit has none of its own: it gives the key to rules that are loaded.
 ///
@@ -117,11 +117,17 @@ use proc_macro2::TokenStream;
 ///
 /// | argument | value | what it is |
 /// | --- | --- | --- |
-/// | `allow("web", "app")` | names | only these may call |
-/// | `deny("batch")` | names; instead of `allow` | these may not |
+/// | `allow("web", "app")` | names | of the calls that have an origin only these may call; **calls without one pass** |
+/// | `deny("batch")` | names; instead of `allow` | these may not; calls without an origin pass |
+///
+/// As in Sentinel, neither list stops a call whose origin is `None` or `""`. Where that matters, give such calls a name that
+/// is not on the list (`origin = caller.unwrap_or("nobody")`), refuse them in your own code, or add a check to the registry.
 ///
 /// Functions that are guarded under one resource share its limits and its statistics, and their attributes' rules add up.
-/// A rule that is loaded while the service runs replaces all rules of its kind that attributes gave the resource.
+/// A rule that is loaded while the service runs replaces *all* rules of its kind that attributes gave the resource. The
+/// kinds are flow, isolation, hot, authority, and each breaker for itself: `slow_rt_ms`, `error_ratio`, `error_count`. So a
+/// loaded hot rule also puts aside those of other keys. It finds its key by `name`; if no call gives that, it limits nothing,
+/// and the calls are counted as `missing` in `stats.hot(…)`.
 ///
 /// What each kind of rule does over time, when to choose it and by which formula it decides is told in
 /// `leap_runtime::guide`.
@@ -212,6 +218,9 @@ use proc_macro2::TokenStream;
 /// ```
 ///
 /// # What it does not do yet
+///
+/// `mode = shadow`, `scope`, `on_empty`, `on_fail`, `fallback_on`, `span` and `skip` are kept for later and answer "not
+/// supported yet".
 ///
 /// A function that is not async and returns a future is refused where the type says so; behind a type alias only the
 /// making of the future would be guarded. The body becomes a closure, so `#[track_caller]` no longer tells it its

@@ -12,6 +12,8 @@ use crate::rule::{BreakerState, RuleId};
 impl Registry {
     /// The breakers of `resource`, in the order in which calls ask them.
     ///
+    /// Rules of an attribute are attached by the first call of its function: until then there are none of them here.
+    ///
     /// # Examples
     ///
     /// ```

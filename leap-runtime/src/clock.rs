@@ -252,7 +252,8 @@ impl Clock for SystemClock {
 /// A clock that stands still until it is moved: for tests and simulations.
 ///
 /// Clones share their time. Calls that wait for a moment, threads and futures alike, go on when the clock is moved
-/// there.
+/// there. Somebody else has to move it: a task that awaits such a call and would advance the clock afterwards hangs. Spawn
+/// the call, or join it with what advances: `join!(call, async { clock.advance(time) })`.
 ///
 /// # Examples
 ///
@@ -469,7 +470,8 @@ fn identity(waker: &Waker) -> Identity {
 
 /// tokio's clock, so that a paused runtime (`start_paused`, `tokio::time::advance`) moves the guards too.
 ///
-/// It starts at zero when it is made; make it inside the runtime whose time it shall follow.
+/// It starts at zero when it is made; make it inside the runtime whose time it shall follow. Pausing needs tokio's feature
+/// `test-util`. A registry with another clock does not see the paused time: the two part ways.
 ///
 /// Async calls wait by tokio's timer, so a paused runtime that has nothing else to do jumps to their moment. A sync call
 /// that waits on the thread of a paused runtime waits for ever: nobody is left to move the clock.

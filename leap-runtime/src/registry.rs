@@ -183,8 +183,13 @@ impl Registry {
 
     /// Loads rules in place of those loaded before. They hold from the next call on.
     ///
-    /// A loaded rule replaces the rules of its kind that attributes gave the resource; loading a set without it
-    /// brings them back. A rule in the same place as before keeps its live state where it fits: a breaker of the same
+    /// A loaded rule replaces *all* rules of its kind that attributes gave the resource; loading a set without it
+    /// brings them back. The [kinds](crate::RuleKind) are flow, isolation, hot, authority, and each strategy of a breaker
+    /// for itself: slow ratio, error ratio, error count. So a loaded hot rule also puts aside those of other keys. If no
+    /// call gives its key it limits nothing, and the calls are [missing](crate::HotStats::missing) in
+    /// [`ResourceStats::hot`](crate::ResourceStats::hot).
+    ///
+    /// A rule in the same place as before keeps its live state where it fits: a breaker of the same
     /// window stays open. What passed before counts on in the windows of a rule that keeps its place and interval, and
     /// in windows of a shape that stood already (the same interval and buckets, or exact ones, which remember as many
     /// permits as the largest exact limit so far). Any other window starts empty.

@@ -299,7 +299,8 @@ impl HotStats {
         self.n_values
     }
 
-    /// Calls that did not have the parameter, since the start. The rule does not apply to them.
+    /// Calls that did not have the parameter, since the start. The rule does not apply to them: if all calls are missing,
+    /// no call gives a key of the rule's name.
     pub fn missing(&self) -> u64 {
         self.missing
     }

@@ -70,6 +70,63 @@
 //! | waits for a place | the place | nothing |
 //!
 //! A panic gives back the same, and is an [exception](crate::Outcome::Exception).
+//!
+//! # The words
+//!
+//! - A *permit* is what limits count. A call takes one, or as many as it says.
+//! - A *turn* is the moment at which a throttle lets a call start.
+//! - A *place* is a claim of a call with priority on room that the window will have.
+//! - A *charge* is permits counted after the fact, when a call turned out to cost more: they are not asked for.
+//! - A *probe* is a call that a half-open breaker lets through on trial. A [`SystemProbe`](crate::SystemProbe) is something
+//!   else: it tells the figures of the machine.
+//! - The *kind* of a rule is flow, isolation, hot, authority, or one of slow ratio, error ratio and error count, which are a
+//!   kind each. A loaded rule replaces all rules of its kind that attributes gave the resource.
+//!
+//! # If you come from Sentinel
+//!
+//! Times are milliseconds in the attribute and `Duration`s in the types. Thresholds compare as Sentinel's do.
+//!
+//! | Sentinel | the attribute | the types |
+//! | --- | --- | --- |
+//! | `FlowRule.count`, `grade` QPS | `qps`, `rate(limit = , per_ms = )` | [`FlowRule::new`](crate::FlowRule::new) |
+//! | `grade` thread; `IsolationRule.count` | `max_concurrency` | [`IsolationRule::new`](crate::IsolationRule::new) |
+//! | `limitApp` `default` | as it is | a rule without a [`Relation`](crate::Relation) |
+//! | `limitApp` an origin, `other` | | [`for_origin`](crate::FlowRule::for_origin), [`for_other_origins`](crate::FlowRule::for_other_origins) |
+//! | `strategy` relate, `refResource` | `associated` | [`associated`](crate::FlowRule::associated) |
+//! | `strategy` chain, `refResource` | | [`for_entrance`](crate::FlowRule::for_entrance) |
+//! | `controlBehavior` 0, 1, 2, 3 | `behavior = reject`, `warm_up`, `throttle`, `warm_up_throttle` | [`Behavior`](crate::Behavior) |
+//! | `warmUpPeriodSec`, cold factor | `warm_up_ms`, `cold_factor` | [`Behavior::WarmUp`](crate::Behavior::WarmUp) |
+//! | `maxQueueingTimeMs` | `max_wait_ms` | [`Behavior::Throttle`](crate::Behavior::Throttle) |
+//! | `DegradeRule.grade` 0, `count`, `slowRatioThreshold` | `slow_rt_ms` (the `count`), `slow_ratio` | [`BreakerRule::slow_ratio`](crate::BreakerRule::slow_ratio) |
+//! | `grade` 1, 2, `count` | `error_ratio`, `error_count` | [`error_ratio`](crate::BreakerRule::error_ratio), [`error_count`](crate::BreakerRule::error_count) |
+//! | `minRequestAmount` | `min_calls` | [`with_min_calls`](crate::BreakerRule::with_min_calls) |
+//! | `statIntervalMs` | `window_ms` | [`with_window`](crate::BreakerRule::with_window) |
+//! | `timeWindow` (s) | `open_ms` | [`open_for`](crate::BreakerRule::open_for) |
+//! | `ParamFlowRule.paramIdx` | `hot(key = expression)` | [`HotRule`](crate::HotRule) of a [`KeySelector`](crate::KeySelector): a name or a position |
+//! | `count`, `durationInSec`, `burstCount` | `hot(qps = , per_ms = , burst = )` | [`qps`](crate::HotRule::qps), [`per`](crate::HotRule::per), [`with_burst`](crate::HotRule::with_burst) |
+//! | `paramFlowItemList` | `hot(except("vip" => 1_000))` | [`except`](crate::HotRule::except) |
+//! | `grade` thread of a parameter | `hot(max_concurrency = )` | [`HotRule::concurrency`](crate::HotRule::concurrency) |
+//! | `SystemRule` `qps`, `maxThread`, `avgRt` | | [`SystemRule::qps`](crate::SystemRule::qps), [`concurrency`](crate::SystemRule::concurrency), [`avg_rt`](crate::SystemRule::avg_rt) |
+//! | `highestSystemLoad`, `highestCpuUsage` | | [`load`](crate::SystemRule::load), [`cpu`](crate::SystemRule::cpu) |
+//! | `AuthorityRule`, `strategy` white, black | `allow(…)`, `deny(…)` | [`AuthorityRule`](crate::AuthorityRule) |
+//! | `EntryType.IN` | `inbound` | [`EnterWith::inbound`](crate::EnterWith::inbound) |
+//! | `SphU.entry`, `asyncEntry` | `#[guarded]` | [`enter`](crate::Registry::enter), [`enter_async`](crate::Registry::enter_async), [`enter_with`](crate::Registry::enter_with) |
+//! | `batchCount` | `permits` | [`permits`](crate::EnterWith::permits) |
+//! | `entryWithPriority` | `priority` | [`priority`](crate::EnterWith::priority) |
+//! | `entry.exit()` | the end of the function | [`Entry::end`](crate::Entry::end), [`run`](crate::Entry::run); an entry that is only dropped was *cancelled* |
+//! | `Tracer.trace` | an `Err`, `err_if` | [`Entry::end`](crate::Entry::end), [`current().fail()`](crate::Current::fail) |
+//! | `ContextUtil.enter(name, origin)` | `entrance`, `origin` | [`Context`](crate::Context), [`in_context`](crate::InContext::in_context) |
+//! | `BlockException` | | [`Blocked`](crate::Blocked), its [`Cause`](crate::Cause) |
+//! | `@SentinelResource` `value` | `resource`, or the bare literal | |
+//! | `blockHandler` | `fallback` | [`FromBlocked`](crate::FromBlocked) |
+//! | `fallback`, `defaultFallback` (of exceptions) | none: errors are returned as they are | |
+//! | `exceptionsToIgnore` | `ignore(pattern)` | |
+//! | `XxxRuleManager.loadRules` | | [`Registry::load`](crate::Registry::load): one set for all kinds |
+//! | `ProcessorSlot` | | [`Check`](crate::Check) |
+//! | `MetricExtension`, breakers' observers | | [`Observer`](crate::Observer) |
+//!
+//! What has no counterpart yet: clusters (token server and client), the dashboard and its transport, data sources (rules
+//! from files, Nacos, Apollo, …), metric logs, rules whose resource is a regular expression, adapters for gateways and frameworks.
 
 #[doc = include_str!("flow.md")]
 pub mod flow {}

@@ -64,7 +64,7 @@ impl Origins {
 }
 
 impl AuthorityRule {
-    /// Lets calls of these origins through, and of no others.
+    /// Of the calls that have an origin, lets those of these through and no others. A call without an origin passes.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl AuthorityRule {
         Ok(Self { list: List::Allowed, origins: Origins::checked(origins)?, mode: Mode::Enforce })
     }
 
-    /// Turns calls of these origins away, and of no others.
+    /// Turns calls of these origins away, and no others. A call without an origin passes.
     ///
     /// # Errors
     ///

@@ -45,7 +45,7 @@ pub enum Mode {
     Off,
 }
 
-/// The kinds of rules. Rules of one kind from a stronger source replace those of a weaker one.
+/// The kinds of rules. Rules of one kind that are loaded replace those of the kind that attributes gave a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RuleKind {
