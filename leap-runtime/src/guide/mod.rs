@@ -84,7 +84,8 @@
 //!
 //! # If you come from Sentinel
 //!
-//! Times are milliseconds in the attribute and `Duration`s in the types. Thresholds compare as Sentinel's do.
+//! Times are milliseconds in the attribute and `Duration`s in the types. Where leap counts more exactly than
+//! Sentinel, precision `sentinel` counts as Sentinel does.
 //!
 //! | Sentinel | the attribute | the types |
 //! | --- | --- | --- |
