@@ -3,8 +3,10 @@
 mod values;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
+use syn::punctuated::Punctuated;
 use syn::{Error, Expr, ExprPath, LitStr, Pat, Path, Result, Token};
 
 use crate::errors::{self, Errors};
@@ -211,7 +213,13 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Args> {
     let read = |input: ParseStream| {
         let mut args = Args::default();
         let errors = each(input, |input, is_first| {
-            if is_first && input.peek(LitStr) { args.bare_name(input) } else { args.argument(input) }
+            if is_first && input.peek(LitStr) {
+                args.bare_name(input)
+            } else if is_first && (input.peek2(Token![.]) || input.peek2(Token![::])) {
+                Err(name_without_quotes(input))
+            } else {
+                args.argument(input)
+            }
         });
         errors.or(args)
     };
@@ -227,7 +235,7 @@ impl Args {
     }
 
     fn argument(&mut self, input: ParseStream) -> Result<()> {
-        let key = key(input)?;
+        let key = key(input, example("qps"))?;
         match key.to_string().as_str() {
             "resource" => set(&mut self.resource, key, input, values::name),
             "inbound" => set(&mut self.inbound, key, input, values::flag),
@@ -301,12 +309,13 @@ impl BreakerArgs {
 impl Rate {
     fn parse(word: Ident, input: ParseStream) -> Result<Self> {
         let content = values::parentheses(&word, input)?;
+        no_values_alone(&content)?;
         let mut rate = Self { word, limit: None, per_ms: None, flow: FlowArgs::default() };
         each(&content, |input, _| rate.argument(input)).or(rate)
     }
 
     fn argument(&mut self, input: ParseStream) -> Result<()> {
-        let key = key(input)?;
+        let key = key(input, example("rate"))?;
         match key.to_string().as_str() {
             "limit" => set(&mut self.limit, key, input, values::limit),
             "per_ms" => set(&mut self.per_ms, key, input, values::whole(1..=YEAR_MS)),
@@ -333,13 +342,19 @@ impl Hot {
             precision: None,
             except: None,
         };
-        each(&content, |input, _| hot.argument(input)).or(hot)
+        each(&content, |input, is_first| {
+            if is_first {
+                no_key_alone(input)?;
+            }
+            hot.argument(input)
+        })
+        .or(hot)
     }
 
     fn argument(&mut self, input: ParseStream) -> Result<()> {
-        let key = key(input)?;
+        let key = key(input, example("hot"))?;
         match key.to_string().as_str() {
-            "key" => set(&mut self.key, key, input, values::expr),
+            "key" => set(&mut self.key, key, input, values::key),
             "name" => set(&mut self.name, key, input, values::literal_name),
             "qps" => set(&mut self.qps, key, input, values::limit),
             "per_ms" => set(&mut self.per_ms, key, input, values::whole(1..=YEAR_MS)),
@@ -357,6 +372,56 @@ impl Hot {
 
 fn belongs_inside(key: &Ident, list: &str) -> Error {
     Error::new_spanned(key, format!("`{key}` stands inside `{list}(…)`: `{}`", example(list)))
+}
+
+/// What stands before the next comma is a path: `mail.send`.
+fn name_without_quotes(input: ParseStream) -> Error {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        match input.parse::<TokenTree>() {
+            Ok(token) => tokens.extend([token]),
+            Err(error) => return error,
+        }
+    }
+    let name: String = tokens.clone().into_iter().map(|token| token.to_string()).collect();
+    Error::new_spanned(tokens, format!("the name of a resource stands in quotes: `\"{name}\"`"))
+}
+
+/// Finds `rate(4, 100)`.
+fn no_values_alone(input: ParseStream) -> Result<()> {
+    let Ok(values) = Punctuated::<Expr, Token![,]>::parse_terminated(&input.fork()) else { return Ok(()) };
+    let is_alone = |value: &&Expr| !matches!(value, Expr::Assign(_)) && !is_word(value, &RATE);
+    let alone: Vec<String> =
+        values.iter().filter(is_alone).map(|value| value.to_token_stream().to_string()).collect();
+    match alone.as_slice() {
+        [limit, per_ms] if values.len() == 2 => {
+            let message = format!("each value has its name: `rate(limit = {limit}, per_ms = {per_ms})`");
+            Err(Error::new_spanned(values, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Finds `hot(user, …)`.
+fn no_key_alone(input: ParseStream) -> Result<()> {
+    let ahead = input.fork();
+    match ahead.parse::<Expr>() {
+        Ok(expr) if !ahead.is_empty() && !ahead.peek(Token![,]) || is_word(&expr, &HOT) => Ok(()),
+        Ok(Expr::Assign(_)) | Err(_) => Ok(()),
+        Ok(expr) => {
+            let expr = values::varying(expr)?;
+            let message = format!("each value has its name: `key = {}`", expr.to_token_stream());
+            Err(Error::new_spanned(expr, message))
+        }
+    }
+}
+
+/// Whether `expr` is one of `words`, alone.
+fn is_word(expr: &Expr, words: &[&str]) -> bool {
+    match expr {
+        Expr::Path(path) => path.path.get_ident().is_some_and(|word| words.iter().any(|known| word == known)),
+        _ => false,
+    }
 }
 
 /// How an argument is written.
@@ -427,11 +492,11 @@ fn each(input: ParseStream, mut read: impl FnMut(ParseStream, bool) -> Result<()
 }
 
 /// The key of the next argument; any identifier will do, as `crate` is a keyword.
-fn key(input: ParseStream) -> Result<Ident> {
+fn key(input: ParseStream, example: &str) -> Result<Ident> {
     let expected = if input.peek(LitStr) {
-        "a name without `resource =` comes first"
+        "a name without `resource =` comes first".to_owned()
     } else {
-        "expected an argument, e.g. `qps = 100`"
+        format!("expected an argument, e.g. `{example}`")
     };
     input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), expected))
 }
@@ -463,7 +528,10 @@ fn unusable(key: &Ident, input: ParseStream, of: &str, accepted: &[&str], later:
         let _ = values::expr(key, input);
         return errors::not_yet(key);
     }
-    errors::unknown(key, &format!("argument `{key}`{of}"), accepted)
+    match errors::explanation(key) {
+        Some(explanation) => Error::new_spanned(key, explanation),
+        None => errors::unknown(key, &format!("argument `{key}`{of}"), accepted),
+    }
 }
 
 #[cfg(test)]

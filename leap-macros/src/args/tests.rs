@@ -24,9 +24,13 @@ fn a_word_alone_is_true_and_may_be_said_to_be_or_not() {
     assert_eq!(
         mistakes(quote!(inbound = IN, priority = 1)),
         [
-            "`inbound` stands alone, or is `inbound = true` or `inbound = false`",
-            "`priority` stands alone, or is `priority = true` or `priority = false`"
+            "write `inbound` alone, or `inbound = true` or `inbound = false`",
+            "write `priority` alone, or `priority = true` or `priority = false`"
         ]
+    );
+    assert_eq!(
+        mistakes(quote!(inbound = in, qps = 1)),
+        ["write `inbound` alone, or `inbound = true` or `inbound = false`"]
     );
 }
 
@@ -35,8 +39,10 @@ fn another_direction_is_told_what_the_default_is() {
     let expected = "a call is outbound unless `inbound` is given; leave `outbound` out";
     assert_eq!(mistakes(quote!(outbound = true)), [expected]);
     assert_eq!(mistakes(quote!(outbound)), [expected]);
-    let unknown = mistakes(quote!(direction = inbound));
-    assert!(unknown[0].starts_with("unknown argument `direction`; did you mean `inbound`?"), "{unknown:?}");
+    assert_eq!(
+        mistakes(quote!(direction = inbound)),
+        ["unknown argument `direction`; did you mean `inbound`?"]
+    );
 }
 
 #[test]
@@ -49,6 +55,53 @@ fn arguments_of_a_list_are_told_where_they_belong() {
         ]
     );
     assert_eq!(mistakes(quote!(hot(key = a, limit = 1))).len(), 1);
+}
+
+#[test]
+fn values_without_their_names_are_told_them() {
+    let expected = ["each value has its name: `rate(limit = 4, per_ms = 60 * 1_000)`"];
+    assert_eq!(mistakes(quote!(rate(4, 60 * 1_000))), expected);
+    let expected = ["expected an argument, e.g. `rate(limit = 1_000, per_ms = 60_000)`"];
+    assert_eq!(mistakes(quote!(rate(4, per_ms = 60))), expected);
+    let expected = ["`limit` is written `limit = 1_000`", "`per_ms` is written `per_ms = 60_000`"];
+    assert_eq!(mistakes(quote!(rate(limit, per_ms))), expected);
+
+    assert_eq!(mistakes(quote!(hot(user, qps = 2))), ["each value has its name: `key = user`"]);
+    assert_eq!(mistakes(quote!(hot(key, qps = 2))), ["`key` is written `key = user_id`"]);
+    let expected = ["expected an argument, e.g. `hot(key = user_id, qps = 10)`"];
+    assert_eq!(mistakes(quote!(hot(key = user, 2))), expected);
+
+    let expected = ["the name of a resource stands in quotes: `\"mail.send\"`"];
+    assert_eq!(mistakes(quote!(mail.send, qps = 2)), expected);
+    let expected = ["the name of a resource stands in quotes: `\"crate::mail\"`"];
+    assert_eq!(mistakes(quote!(crate::mail)), expected);
+}
+
+#[test]
+fn a_key_that_is_the_same_for_every_call_is_none() {
+    for key in [quote!(0), quote!(-1), quote!("ann"), quote!(&"ann"), quote!((true)), quote!('a')] {
+        let expected = "this key is the same for every call";
+        for mistakes in [mistakes(quote!(hot(key = #key, qps = 1))), mistakes(quote!(hot(#key, qps = 1)))] {
+            assert!(matches!(&mistakes[..], [only] if only.starts_with(expected)), "{key}: {mistakes:?}");
+        }
+    }
+    for key in [quote!(user), quote!(&user), quote!(user.0), quote!(USER), quote!("ann".len())] {
+        assert!(mistakes(quote!(hot(key = #key, qps = 1))).is_empty(), "{key}");
+    }
+}
+
+#[test]
+fn words_that_stand_for_several_are_explained() {
+    for (word, named) in [
+        (quote!(grade), "`max_concurrency`"),
+        (quote!(strategy), "`error_count`"),
+        (quote!(cpu), "`RuleSet::system`"),
+        (quote!(load), "`RuleSet::system`"),
+        (quote!(system), "`RuleSet::system`"),
+    ] {
+        let found = mistakes(quote!(#word = 1));
+        assert!(found.len() == 1 && found[0].contains(named), "{found:?}");
+    }
 }
 
 #[test]

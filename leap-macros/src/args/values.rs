@@ -64,14 +64,37 @@ pub(super) fn flag(key: &Ident, input: ParseStream) -> Result<bool> {
     if !input.peek(Token![=]) {
         return Ok(true);
     }
+    let message = format!("write `{key}` alone, or `{key} = true` or `{key} = false`");
+    if input.peek2(Token![in]) {
+        input.parse::<Token![=]>()?;
+        return Err(Error::new_spanned(input.parse::<Token![in]>()?, message));
+    }
     let value = expr(key, input)?;
     match literal(&value) {
         Some((Lit::Bool(literal), false)) => Ok(literal.value),
-        _ => {
-            let message = format!("`{key}` stands alone, or is `{key} = true` or `{key} = false`");
-            Err(Error::new_spanned(value, message))
-        }
+        _ => Err(Error::new_spanned(value, message)),
     }
+}
+
+/// By what calls are told apart.
+pub(super) fn key(key: &Ident, input: ParseStream) -> Result<Expr> {
+    varying(expr(key, input)?)
+}
+
+/// A key that is not the same for every call, as far as can be seen.
+pub(super) fn varying(expr: Expr) -> Result<Expr> {
+    let looked_at = match &expr {
+        Expr::Reference(reference) => &*reference.expr,
+        expr => expr,
+    };
+    if literal(looked_at).is_none() {
+        return Ok(expr);
+    }
+    Err(Error::new_spanned(
+        expr,
+        "this key is the same for every call, so all callers would share one limit: count all calls together with `qps` \
+         outside of `hot(…)`, or tell them apart by `key = <the parameter>`, which Sentinel writes `paramIdx = 0`",
+    ))
 }
 
 /// A name of a resource, an entrance or an origin.

@@ -126,7 +126,12 @@ pub(super) fn everything_has_its_rule(args: &Args, errors: &mut Errors) {
         errors.at(key, "`slow_ratio` needs `slow_rt_ms`, the response time above which a call is slow");
     }
     if let (Some(Given { key, .. }), None) = (&args.queue_ms, &args.max_concurrency) {
-        errors.at(key, "`queue_ms` needs `max_concurrency`, the limit that calls queue for");
+        let hint = if args.qps.is_some() || !args.rates.is_empty() {
+            "; calls above a limit per interval wait with `behavior = throttle`, up to `max_wait_ms`"
+        } else {
+            ""
+        };
+        errors.at(key, format!("`queue_ms` needs `max_concurrency`, the limit that calls queue for{hint}"));
     }
     if args.qps.is_none() {
         let hint = if args.rates.is_empty() {
@@ -135,7 +140,12 @@ pub(super) fn everything_has_its_rule(args: &Args, errors: &mut Errors) {
             "or move it into the `rate(…)` it is for"
         };
         for key in args.flow.keys().into_iter().flatten() {
-            errors.at(key, format!("`{key}` needs a limit: add `qps`, {hint}"));
+            let queue = if args.max_concurrency.is_some() && key == "max_wait_ms" {
+                "; calls above `max_concurrency` wait with `queue_ms`"
+            } else {
+                ""
+            };
+            errors.at(key, format!("`{key}` needs a limit per interval: add `qps`, {hint}{queue}"));
         }
     }
     if let (Some(_), Some(Given { key, .. })) = (&args.allow, &args.deny) {

@@ -181,3 +181,19 @@ fn allow_and_deny_are_two_ways_to_say_it() {
     assert!(mistakes(quote!(deny("a"))).is_empty());
     assert_eq!(mistakes(quote!(allow("a"), deny("b"))).len(), 1);
 }
+
+#[test]
+fn a_wait_is_told_the_limit_that_it_is_for() {
+    assert_eq!(
+        mistakes(quote!(max_concurrency = 4, max_wait_ms = 100)),
+        ["`max_wait_ms` needs a limit per interval: add `qps`, or a `rate(…)` with it; calls above \
+             `max_concurrency` wait with `queue_ms`"]
+    );
+    assert_eq!(
+        mistakes(quote!(qps = 4, queue_ms = 100)),
+        [
+            "`queue_ms` needs `max_concurrency`, the limit that calls queue for; calls above a limit per interval wait \
+             with `behavior = throttle`, up to `max_wait_ms`"
+        ]
+    );
+}

@@ -74,7 +74,10 @@ async fn queued(start: Instant) -> Result<Duration, Blocked> {
     Ok(began)
 }
 
-#[guarded("promises.paced_key", hot(key = "ann", qps = 10, behavior = throttle, max_wait_ms = 1_000))]
+/// The user of all calls: a literal is refused.
+const USER: &str = "ann";
+
+#[guarded("promises.paced_key", hot(key = USER, qps = 10, behavior = throttle, max_wait_ms = 1_000))]
 async fn of_one_user(start: Instant) -> Result<Duration, Blocked> {
     Ok(start.elapsed())
 }

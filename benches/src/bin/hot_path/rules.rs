@@ -10,12 +10,16 @@ use crate::measure::ALLOCATION_CALLS;
 use crate::rows::{Row, strict_and_wide};
 use crate::work::{AppError, is_blocked, repeat, work};
 
+/// Keys that are the same for every call: a literal is refused.
+const USER: u64 = 7;
+const NAME: &str = "ada";
+
 /// The guarded functions of one lane.
 #[rustfmt::skip] // It moves the long attributes further to the right each time.
 macro_rules! lane {
     ($lane:ident, $number:literal) => {
         mod $lane {
-            use super::{AppError, guarded, work};
+            use super::{AppError, NAME, USER, guarded, work};
 
             #[guarded(
                 resource = concat!("warm-up/", $number),
@@ -155,7 +159,7 @@ macro_rules! lane {
             }
 
             // The hot rules of the next two are loaded, see `rules`.
-            #[guarded(resource = concat!("hot-exact/", $number), hot(key = 7, name = "user"))]
+            #[guarded(resource = concat!("hot-exact/", $number), hot(key = USER, name = "user"))]
             #[inline(never)]
             pub(super) fn hot_exact(x: u64) -> Result<u64, AppError> {
                 work(x)
@@ -167,7 +171,7 @@ macro_rules! lane {
                 work(x)
             }
 
-            #[guarded(resource = concat!("hot-ring/", $number), hot(key = 7, qps = 1_000_000_000))]
+            #[guarded(resource = concat!("hot-ring/", $number), hot(key = USER, qps = 1_000_000_000))]
             #[inline(never)]
             pub(super) fn hot_ring(x: u64) -> Result<u64, AppError> {
                 work(x)
@@ -176,14 +180,14 @@ macro_rules! lane {
             #[guarded(
                 resource = concat!("hot-qps/", $number),
                 qps = 1_000_000_000,
-                hot(key = 7, qps = 1_000_000_000)
+                hot(key = USER, qps = 1_000_000_000)
             )]
             #[inline(never)]
             pub(super) fn hot_qps(x: u64) -> Result<u64, AppError> {
                 work(x)
             }
 
-            #[guarded(resource = concat!("hot-text/", $number), hot(key = "ada", qps = 1_000_000_000))]
+            #[guarded(resource = concat!("hot-text/", $number), hot(key = NAME, qps = 1_000_000_000))]
             #[inline(never)]
             pub(super) fn hot_text(x: u64) -> Result<u64, AppError> {
                 work(x)
@@ -191,7 +195,7 @@ macro_rules! lane {
 
             #[guarded(
                 resource = concat!("hot-burst/", $number),
-                hot(key = 7, qps = 1_000_000_000, burst = 100)
+                hot(key = USER, qps = 1_000_000_000, burst = 100)
             )]
             #[inline(never)]
             pub(super) fn hot_burst(x: u64) -> Result<u64, AppError> {
@@ -200,14 +204,14 @@ macro_rules! lane {
 
             #[guarded(
                 resource = concat!("hot-throttle/", $number),
-                hot(key = 7, qps = 1_000_000_000, behavior = throttle)
+                hot(key = USER, qps = 1_000_000_000, behavior = throttle)
             )]
             #[inline(never)]
             pub(super) fn hot_throttle(x: u64) -> Result<u64, AppError> {
                 work(x)
             }
 
-            #[guarded(resource = concat!("hot-concurrency/", $number), hot(key = 7, max_concurrency = 1_000))]
+            #[guarded(resource = concat!("hot-concurrency/", $number), hot(key = USER, max_concurrency = 1_000))]
             #[inline(never)]
             pub(super) fn hot_concurrency(x: u64) -> Result<u64, AppError> {
                 work(x)
@@ -215,7 +219,7 @@ macro_rules! lane {
 
             #[guarded(
                 resource = concat!("hot-except/", $number),
-                hot(key = 7, qps = 1, except(7 => 1_000_000_000, 8 => 1, 9 => 1, "vip" => 1))
+                hot(key = USER, qps = 1, except(7 => 1_000_000_000, 8 => 1, 9 => 1, "vip" => 1))
             )]
             #[inline(never)]
             pub(super) fn hot_except(x: u64) -> Result<u64, AppError> {
@@ -224,7 +228,7 @@ macro_rules! lane {
 
             #[guarded(
                 resource = concat!("blocked-hot/", $number),
-                hot(key = 7, qps = 1, per_ms = 3_600_000)
+                hot(key = USER, qps = 1, per_ms = 3_600_000)
             )]
             #[inline(never)]
             pub(super) fn blocked_hot(x: u64) -> Result<u64, AppError> {

@@ -27,6 +27,21 @@ fn in_and_out_of_rate() -> Result<u8, Blocked> {
     Ok(1)
 }
 
+#[guarded(count = 1, blockHandler = f, min_request_amount = 5, time_window = 10, exceptions_to_ignore(1), ref_resource = "a", value = "b", paramIdx = 0)]
+fn words_of_sentinel() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+#[guarded(grade = 1, strategy = 2, cpu = 0.8, qps = 1, behavior = rate_limiter, page = 3)]
+fn words_for_several() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+#[guarded(mail.send, qps = 1, rate(4, 100), rate(4, per_ms = 100))]
+fn without_names_or_quotes() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
 fn main() {
     misspelt().unwrap();
     twice().unwrap();

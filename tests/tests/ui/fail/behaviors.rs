@@ -62,4 +62,14 @@ fn no_queue() -> Result<u8, Blocked> {
     Ok(1)
 }
 
+#[guarded(qps = 4, queue_ms = 500)]
+fn a_queue_for_a_throttle() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
+#[guarded(max_concurrency = 4, max_wait_ms = 500)]
+fn a_throttle_for_a_queue() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
 fn main() {}

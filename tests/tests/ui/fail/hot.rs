@@ -62,4 +62,9 @@ fn twice(sku: &str) -> Result<usize, Blocked> {
     Ok(sku.len())
 }
 
+#[guarded(hot(key = 0, qps = 1), hot(key = "sku", max_concurrency = 1), hot(0, qps = 1))]
+fn one_key_for_all(sku: &str) -> Result<usize, Blocked> {
+    Ok(sku.len())
+}
+
 fn main() {}

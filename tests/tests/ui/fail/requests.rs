@@ -17,6 +17,11 @@ fn no_flags() -> Result<u8, Blocked> {
     Ok(1)
 }
 
+#[guarded(inbound = in, entry_type = IN, prioritized)]
+fn flags_of_sentinel() -> Result<u8, Blocked> {
+    Ok(1)
+}
+
 #[guarded(inbound, inbound = false, priority, priority)]
 fn twice() -> Result<u8, Blocked> {
     Ok(1)
