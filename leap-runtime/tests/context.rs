@@ -234,7 +234,7 @@ fn a_resource_is_watched_as_long_as_a_rule_stands_and_remembers_while_its_limit_
     registry.load(rules(2.0)).unwrap();
     assert_eq!(
         registry.enter("reads").unwrap_err().to_string(),
-        "`reads` is blocked: the limit of 2 per 1s on its related resource is reached; retry after 1s"
+        "`reads` is blocked: the limit of 2 per 1s on its related resource is reached; retry after 1.01s"
     );
     registry.load(RuleSet::new()).unwrap();
     assert!(registry.enter("reads").is_ok());
