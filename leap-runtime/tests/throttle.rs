@@ -846,6 +846,18 @@ fn a_limit_that_is_raised_holds_from_the_next_call_on_however_slow_it_was() {
 }
 
 #[test]
+fn a_wait_from_before_a_reload_that_is_dropped_gives_nobody_elses_turn_back() {
+    let line = Line::new(throttled(10.0, 300));
+    let ask = || line.ask(line.registry.enter_with(R)).unwrap();
+    let [(_, _first), (_, before)] = [ask(), ask()];
+    line.registry.load(throttled(20.0, 300)).unwrap();
+    let (wait, _behind) = ask();
+    assert_eq!(wait, ms(150), "the one before starts at 100 ms");
+    drop(before);
+    assert_eq!(ask().0, ms(200), "50 ms behind the last one, who is still there");
+}
+
+#[test]
 fn no_chain_of_limits_precisions_and_bursts_is_a_fresh_start_or_locks_anybody_out() {
     let sentinel = |limit| throttle(limit, 0).with_precision(Precision::Sentinel).unwrap();
     let burst = |limit, burst| throttle(limit, 0).with_burst(burst).unwrap();

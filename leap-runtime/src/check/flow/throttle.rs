@@ -19,13 +19,13 @@
 //! Precision `sentinel` follows its `ThrottlingController` and `WarmUpRateLimiterController` to the letter: a call pays
 //! *before* it starts, for its own permits, counted from the last start.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::warm_up::WarmUp;
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Precision, RuleId};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// The unit of a line, 2⁻¹⁰ ns, in which 2·10⁹ permits per second cost 512 each.
 pub(super) const FINEST: u32 = 10;
@@ -64,11 +64,18 @@ enum Pace {
 ///
 /// The word is all there is, and moves by compare-exchange only: what it was is what the call saw that moved it. So each
 /// stretch of time is given to one call, and all accesses are relaxed.
+///
+/// Only where the word goes back can it come to be again what it was: when turns are given back, which is when nobody is
+/// behind them, and when it is repriced. So a turn is given back only to the prices that it was taken by.
 #[derive(Debug)]
 struct Line {
     word: AtomicU64,
     origin: Timestamp,
     shift: u32,
+    /// How often the word was repriced. It changes under the lock.
+    prices: AtomicU64,
+    /// Held by whoever moves the word back.
+    moving_back: Mutex<()>,
 }
 
 /// A place in a line: what its word was before it was taken, and is while nobody has queued behind.
@@ -76,6 +83,7 @@ struct Line {
 pub(crate) struct Turn {
     before: u64,
     after: u64,
+    prices: u64,
 }
 
 impl Line {
@@ -172,7 +180,8 @@ impl Throttle {
     /// Has the line, which goes on from `previous`, go by this rule's rate from `now` on: nobody is to wait until what
     /// passed under a slow rule is paid for at its price, nor to start right behind under a slower one.
     ///
-    /// Turns that were taken before cannot be given back any more where that moves the line.
+    /// Turns that were taken before are not given back any more where that moves the line: they would be to a word that has
+    /// come to be the same by other prices, with others behind it.
     fn reprice(&self, previous: &Self, total: &AtomicU64, now: Timestamp) {
         let (Pace::Even { .. }, Pace::Even { burst, .. }) = (self.pace, previous.pace) else { return };
         let (earlier, rate) = (previous.rate(total, now), self.rate(total, now));
@@ -181,10 +190,15 @@ impl Throttle {
         }
         let before = self.units_per_permit(previous.ns_per_permit(earlier));
         let (now, after) = (self.line.units(now), self.cost(rate));
+        let _moving_back = self.line.moving_back.lock().unwrap_or_else(PoisonError::into_inner);
         // Relaxed: see `Line`.
-        let _ = self.line.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+        let moved = self.line.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
             Some(repriced(next, now, burst, before, after)).filter(|repriced| *repriced != next)
         });
+        if moved.is_ok() {
+            // Release: whoever takes a turn by the new prices finds the repriced word, or a later one.
+            self.line.prices.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// The finest unit, up to `finest`, in which all that can be queued is at most a quarter of the word.
@@ -257,12 +271,14 @@ impl Throttle {
         n: u64,
         rate: f64,
     ) -> Result<(Turn, Timestamp), Refusal<'_>> {
+        // Acquire: see `reprice`. At worst they are older than those the turn is taken by, and then it is not given back.
+        let prices = self.line.prices.load(Ordering::Acquire);
         // Relaxed, here and below: see `Line`.
         let mut word = self.line.word.load(Ordering::Relaxed);
         loop {
             let (turn, start) = self.turn(word, arrival, asked, n, rate)?;
             match self.line.word.compare_exchange(word, turn.after, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok((turn, start)),
+                Ok(_) => return Ok((Turn { prices, ..turn }, start)),
                 Err(found) => word = found,
             }
         }
@@ -271,7 +287,12 @@ impl Throttle {
     /// Gives a turn back, unless somebody has queued behind it: the time in between is then lost, and nobody starts
     /// too early.
     pub(super) fn give_back(&self, turn: Turn) {
-        let Turn { before, after } = turn;
+        let Turn { before, after, prices } = turn;
+        let _moving_back = self.line.moving_back.lock().unwrap_or_else(PoisonError::into_inner);
+        // Relaxed: it changes under the lock.
+        if self.line.prices.load(Ordering::Relaxed) != prices {
+            return;
+        }
         // Relaxed: see `Line`. A failure says that somebody has queued.
         let _ = self.line.word.compare_exchange(after, before, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -325,7 +346,7 @@ impl Throttle {
         if start.since_ns(self.cut(asked)) > self.max_wait_ns {
             return Err(self.refusal(Some(start)));
         }
-        Ok((Turn { before, after }, start.max(arrival)))
+        Ok((Turn { before, after, prices: 0 }, start.max(arrival)))
     }
 
     /// A moment as the pace tells it.
@@ -409,6 +430,7 @@ fn repriced(next: u64, now: u64, burst: u64, before: u64, after: u64) -> u64 {
 
 impl Default for Line {
     fn default() -> Self {
-        Self { word: AtomicU64::new(0), origin: Timestamp::ZERO, shift: 0 }
+        let (prices, moving_back) = (AtomicU64::new(0), Mutex::new(()));
+        Self { word: AtomicU64::new(0), origin: Timestamp::ZERO, shift: 0, prices, moving_back }
     }
 }
