@@ -70,7 +70,7 @@ impl<C: Clock> Limiter<C> {
 
     fn take_turn(&self, now: Timestamp, n: u64) -> Result<(), Refused> {
         let mut turns = Turns::default();
-        match self.flow.take_turns(&self.passed, now, n, &mut turns, || self.clock.now()) {
+        match self.flow.take_turns(&self.passed, now, now, n, &mut turns, || self.clock.now()) {
             Ok(None) => Ok(()),
             Ok(Some(start)) => {
                 self.flow.give_back(&turns);

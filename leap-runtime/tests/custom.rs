@@ -282,7 +282,7 @@ fn where_several_have_a_call_wait_it_waits_for_the_longest() {
     watch.says(Verdict::Wait(ms(30)));
     other.says(Verdict::Wait(ms(20)));
     let begin = |user: u32| Box::pin(registry.enter_with(R).key("user", user).enter_async());
-    for (user, starts) in [(1, 30), (2, 100), (1, 250)] {
+    for (user, starts) in [(1, 30), (2, 130), (1, 280)] {
         let mut call = begin(user);
         assert!(poll(&mut call).is_pending());
         clock.set(at(starts - 1));

@@ -702,9 +702,156 @@ fn a_probe_that_waits_for_its_turn_keeps_its_slot_until_it_is_dropped() {
 fn a_check_of_the_applications_own_and_a_throttle_have_a_call_wait_for_the_later_one() {
     let line = Line::new(throttled(10.0, 1_000));
     let check = line.registry.add_check(R, Later(ms(150)));
-    assert_eq!(in_ms(line.waits([1, 1, 1, 1])), [Some(150), Some(150), Some(200), Some(300)]);
+    assert_eq!(in_ms(line.waits([1, 1, 1, 1])), [Some(150), Some(250), Some(350), Some(450)]);
     assert!(line.registry.remove_check(check));
-    assert_eq!(in_ms(line.waits([1])), [Some(400)]);
+    assert_eq!(in_ms(line.waits([1])), [Some(550)]);
+}
+
+// --- Several that have a call wait: it starts for all of them at one moment ---
+
+#[test]
+fn a_call_that_waits_for_its_values_turn_takes_that_of_the_throttle_for_then() {
+    let hot = HotRule::throttle("user", 1.0, ms(10_000)).unwrap();
+    let line = Line::new(throttled(10.0, 10_000).hot(R, hot));
+    let user = |user| line.registry.enter_with(R).key("user", user);
+    let (wait, _first) = line.ask(user("a")).unwrap();
+    let (again, mut second) = line.ask(user("a")).unwrap();
+    assert_eq!([wait, again], [ms(0), ms(1_000)]);
+    line.diary.clock.set(at(1_000));
+    let (wait, other) = line.ask(user("b")).unwrap();
+    assert_eq!(wait, ms(100), "the second of `a` starts now");
+    drop((second.entry(), other));
+}
+
+#[test]
+fn a_call_that_waits_for_its_origins_turn_takes_that_of_the_throttle_for_then() {
+    let each = throttle(1.0, 10_000).for_each_origin().unwrap();
+    let line = Line::new(throttled(10.0, 10_000).flow(R, each));
+    let origin = |origin| line.registry.enter_with(R).origin(origin);
+    let (wait, _first) = line.ask(origin("a")).unwrap();
+    let (again, mut second) = line.ask(origin("a")).unwrap();
+    assert_eq!([wait, again], [ms(0), ms(1_000)]);
+    line.diary.clock.set(at(1_000));
+    let (wait, other) = line.ask(origin("b")).unwrap();
+    assert_eq!(wait, ms(100), "the second of `a` starts now");
+    drop((second.entry(), other));
+}
+
+#[test]
+fn a_call_that_a_check_has_wait_takes_its_turn_of_the_throttle_for_then() {
+    let line = Line::new(throttled(10.0, 10_000));
+    let check = line.registry.add_check(R, Later(ms(1_000)));
+    let (wait, mut first) = line.ask(line.registry.enter_with(R)).unwrap();
+    assert_eq!(wait, ms(1_000));
+    assert!(line.registry.remove_check(check));
+    line.diary.clock.set(at(1_000));
+    assert_eq!(in_ms(line.waits([1])), [Some(100)], "the first one starts now");
+    drop(first.entry());
+}
+
+#[test]
+fn turns_that_a_call_waits_for_together_are_given_back_together() {
+    let hot = HotRule::throttle("user", 1.0, ms(10_000)).unwrap();
+    let each = throttle(2.0, 10_000).for_each_origin().unwrap();
+    let line = Line::new(throttled(10.0, 10_000).flow(R, each).hot(R, hot));
+    let call = || line.registry.enter_with(R).key("user", "a").origin("a");
+    assert_eq!(line.ask(call()).unwrap().0, ms(0));
+    for _ in 0..3 {
+        let (wait, dropped) = line.ask(call()).unwrap();
+        assert_eq!(wait, ms(1_000));
+        drop(dropped);
+    }
+    assert_eq!(line.ask(line.registry.enter_with(R).origin("a")).unwrap().0, ms(500));
+}
+
+#[test]
+fn what_others_make_too_long_for_a_throttle_is_told_before_anything_is_counted() {
+    let minute = FlowRule::new(2.0, Behavior::Reject).and_then(|rule| rule.per(ms(60_000))).unwrap();
+    let hot = HotRule::throttle("user", 1.0, ms(10_000)).unwrap();
+    let rules = throttled(10.0, 500).flow(R, minute.for_origin("a").unwrap()).hot(R, hot);
+    let (registry, clock) = registry_with(rules);
+    let call = || registry.enter_with(R).key("user", 1).origin("a");
+    assert!(call().enter().is_ok());
+    let blocked = call().enter().unwrap_err();
+    assert_eq!((blocked.cause(), blocked.rule().position()), (Cause::Flow, 0));
+    assert_eq!(blocked.retry_after(), Some(ms(500)), "then the value's turn is near enough");
+    assert_eq!(call().would_pass().unwrap_err(), blocked);
+    clock.set(at(500));
+    assert_eq!(call().would_pass(), Ok(()));
+    drop(Call::waiting(call()));
+    assert_eq!(registry.stats(R).unwrap().totals().passed(), 2, "the window had room for it");
+    clock.set(at(5_000));
+    assert_eq!(call().enter().unwrap_err().rule().position(), 1);
+}
+
+thread_local! {
+    /// Until when a call of this thread last asked to wait.
+    static ASKED: Cell<Option<Timestamp>> = const { Cell::new(None) };
+}
+
+/// A clock that stands still, and notes who wants to be woken when.
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        at(0)
+    }
+
+    fn wake_at(&self, until: Timestamp, _: &Waker) -> bool {
+        ASKED.set(Some(until));
+        true
+    }
+}
+
+#[test]
+fn threads_that_wait_for_several_turns_at_once_get_each_of_them_alone() {
+    let minute = ms(60_000);
+    let throttle = |limit| FlowRule::new(limit, Behavior::Throttle { max_wait: minute }).unwrap();
+    let rules = RuleSet::new()
+        .flow(R, throttle(1_000.0))
+        .flow(R, throttle(500.0).for_each_origin().unwrap())
+        .hot(R, HotRule::throttle("user", 300.0, minute).unwrap());
+    let registry = Registry::builder().clock(Still).build();
+    registry.load(rules).unwrap();
+    let starts = |of: usize| {
+        let start = |n: usize| {
+            let call = registry.enter_with(R).origin(["a", "b"][of % 2]).key("user", (of + n) % 3);
+            ASKED.set(None);
+            let mut call = Call::new(call);
+            let is_ready = call.poll().is_ready();
+            // It keeps its turns.
+            std::mem::forget(call);
+            ((of + n) % 3, of % 2, if is_ready { at(0) } else { ASKED.get().unwrap() })
+        };
+        (0..500).map(start).collect::<Vec<_>>()
+    };
+    let starts: Vec<_> = thread::scope(|scope| {
+        let starts = &starts;
+        let threads: Vec<_> = (0..4).map(|of| scope.spawn(move || starts(of))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let closest = |of: &dyn Fn(&(usize, usize, Timestamp)) -> bool| {
+        let mut starts: Vec<_> = starts.iter().filter(|start| of(start)).map(|(.., start)| *start).collect();
+        starts.sort_unstable();
+        starts.windows(2).map(|pair| pair[1].since(pair[0])).min().unwrap()
+    };
+    assert!(closest(&|_| true) >= ms(1));
+    for one in 0..3 {
+        assert!(closest(&|(_, origin, _)| *origin == one % 2) >= ms(2));
+        assert!(closest(&|(user, ..)| *user == one) >= Duration::from_nanos(3_333_333));
+    }
+}
+
+#[test]
+fn no_check_has_a_call_wait_for_longer_than_a_throttle_lets_it() {
+    let line = Line::new(throttled(10.0, 100));
+    let check = line.registry.add_check(R, Later(ms(100)));
+    assert_eq!(in_ms(line.waits([1, 1])), [Some(100), None]);
+    assert!(line.registry.remove_check(check));
+    line.registry.add_check(R, Later(ms(101)));
+    let blocked = line.ask(line.registry.enter_with(R)).map(drop).unwrap_err();
+    assert_eq!((blocked.cause(), blocked.retry_after()), (Cause::Flow, Some(ms(100))));
 }
 
 /// Keeps how the calls ended that it let pass.

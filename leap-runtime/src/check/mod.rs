@@ -32,13 +32,14 @@ use self::custom::Custom;
 use self::flow::associated::{Associated, Watches};
 use self::flow::scoped::{Paced, Scoped, Selected};
 use self::flow::windows::Place;
-use self::flow::{Flow, Turns};
+use self::flow::{Flow, Turns, patiently};
 use self::hot::{Hold, Hot, Refused};
 use self::isolation::{Isolation, Ticket, ToWake};
 use self::system::{System, SystemRefusal};
 use crate::blocked::{By, HotFull, Refusal};
 use crate::clock::Timestamp;
 use crate::event::Outcome;
+use crate::key::Key;
 use crate::rule::{Mode, Relation, Rule, RuleId};
 use crate::seldom::Seldom;
 use crate::sync::{AtomicU64, Ordering};
@@ -112,6 +113,11 @@ impl<'a> Pace<'a> {
         if start > self.start {
             *self = Self { start, by };
         }
+    }
+
+    /// The start of a call that asks `now`.
+    fn at(&self, now: Timestamp) -> Timestamp {
+        self.start.map_or(now, |start| start.max(now))
     }
 }
 
@@ -327,7 +333,7 @@ impl Plan {
         let gates = self.ask_all(request, place.is_some(), now, reading)?;
         let place = self.ask_flow(place, arrival, now, around)?;
         let mut taking = Taking::new(self);
-        let when = taking.commit(arrival, gates, Pace { start, by: None }, now, reading)?;
+        let when = taking.commit(arrival, &gates, Pace { start, by: None }, now, reading)?;
 
         let n = u64::from(request.permits);
         let start = when.start.filter(|start| *start > now);
@@ -453,10 +459,61 @@ impl Plan {
         self.isolation.iter().try_for_each(|isolation| isolation.peek(request.permits))?;
         if let Some(extras) = &self.extras {
             extras.ask(request, now, &reading)?;
-            let n = request.permits.into();
-            extras.scoped.peek(request.origin, request.entrance, n, now, &reading)?;
+            let gates = extras.scoped.look(request.origin, request.entrance, now);
+            gates.peek(request.permits.into(), now, &reading)?;
+            self.flow.peek(passed, now, request.permits.into(), &reading)?;
+            let pace = Pace { start: None, by: None };
+            if self.n_paces(request, &gates) > 1 {
+                patiently(now, &reading, |now| self.start(arrival, &gates, pace, now, &reading))?;
+            }
+            return Ok(());
         }
         self.flow.peek(passed, now, request.permits.into(), &reading)
+    }
+
+    /// How many of those that may have a call wait for its turn there are.
+    fn n_paces(&self, request: &Request<'_>, gates: &Selected<'_>) -> usize {
+        self.paced_hot(request).count() + gates.n_paced() + usize::from(self.flow.is_paced())
+    }
+
+    /// The hot parameters by which a call may have to wait for its turn, with its keys.
+    fn paced_hot<'r>(&self, request: &Request<'r>) -> impl Iterator<Item = (&Hot, &'r Key)> {
+        let hot = self.hot().iter().filter(|hot| hot.is_paced());
+        hot.filter_map(|hot| Some((hot, hot.key_of(request.keys)?)))
+    }
+
+    /// When a call could start by all that may have it wait, and not before the start of `pace`; takes nothing.
+    ///
+    /// It is the same moment for all, or a call would be too close to the one before it where it could have started
+    /// earlier: whoever moves it on has all others asked again.
+    fn start<'a>(
+        &'a self,
+        arrival: &Arrival<'a>,
+        gates: &Selected<'a>,
+        mut pace: Pace<'a>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Pace<'a>, Refusal<'a>> {
+        let Arrival { request, passed, .. } = *arrival;
+        let n = request.permits;
+        loop {
+            let before = pace.start;
+            for (hot, key) in self.paced_hot(request) {
+                let start = hot.start(key, n, now, pace.at(now), reading);
+                pace.wait_for(start.map_err(|refused| used_up(hot, refused))?, Some(hot.id()));
+            }
+            if let Some(extras) = &self.extras {
+                let start = gates.start(n.into(), now, pace.at(now))?;
+                pace.wait_for(Some(start).filter(|start| *start > now), extras.scoped.paced_by());
+            }
+            if self.flow.is_paced() {
+                let start = self.flow.start(passed, now, pace.at(now), n.into())?;
+                pace.wait_for(Some(start).filter(|start| *start > now), self.flow.paced_by());
+            }
+            if pace.start == before {
+                return Ok(pace);
+            }
+        }
     }
 
     /// A call of `n` permits that was let through with `held` ended, `rt_ns` after it began to run.
@@ -645,10 +702,10 @@ fn push_generation(more: &mut Seldom<More>, generation: u64) {
 }
 
 impl Taken {
-    fn push(&mut self, hold: Hold) {
+    fn hold(&mut self, hold: Option<Hold>) {
         match self.hold {
-            None => self.hold = Some(hold),
-            Some(_) => self.more_holds.push(hold),
+            None => self.hold = hold,
+            Some(_) => self.more_holds.extend(hold),
         }
     }
 
@@ -789,36 +846,87 @@ impl<'a> Reservation<'a, '_> {
 }
 
 impl<'a> Taking<'a> {
-    /// Commits everything but the windows, in order: the system, the values of hot parameters, the gates of entrances and
-    /// origins, the turns of throttles. What can be given back is noted as it is taken.
+    /// Commits everything but the windows: turns first, which can be given back, then the system, the values of hot
+    /// parameters, the gates of entrances and origins. What can be given back is noted as it is taken.
     fn commit(
         &mut self,
         arrival: &Arrival<'a>,
-        gates: Selected<'a>,
-        mut pace: Pace<'a>,
+        gates: &Selected<'a>,
+        pace: Pace<'a>,
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Pace<'a>, Refusal<'a>> {
-        let Arrival { request, system, passed, .. } = *arrival;
-        let (plan, taken, n) = (self.plan, &mut self.taken, request.permits);
+        let Arrival { request, system, .. } = *arrival;
+        let (plan, n) = (self.plan, request.permits);
+        let pace = match plan.n_paces(request, gates) {
+            0 => pace,
+            1 if pace.start.is_none() => self.take_turns(arrival, gates, pace, now, &reading)?,
+            _ => self.take_turns_together(arrival, gates, pace, now, &reading)?,
+        };
         if let Some(system) = system {
             let held = system.admit(n, now, &reading).map_err(overloaded)?;
-            taken.system = Some((Arc::clone(system), held));
+            self.taken.system = Some((Arc::clone(system), held));
         }
-        if let Some(extras) = &plan.extras {
-            for hot in &extras.hot {
-                let Some(key) = hot.key_of(request.keys) else { continue };
-                let of_key = hot.take(key, n, now, &reading).map_err(|refused| used_up(hot, refused))?;
-                pace.wait_for(of_key.start, Some(hot.id()));
-                if let Some(hold) = of_key.hold {
-                    taken.push(hold);
-                }
+        for hot in plan.hot().iter().filter(|hot| !hot.is_paced()) {
+            let Some(key) = hot.key_of(request.keys) else { continue };
+            let taken = hot.take(key, n, now, now, &reading).map_err(|refused| used_up(hot, refused))?;
+            self.taken.hold(taken.hold);
+        }
+        gates.admit(n.into(), now, pace.at(now), &reading)?;
+        Ok(pace)
+    }
+
+    /// Takes every turn for the one moment at which the call starts.
+    #[cold]
+    fn take_turns_together(
+        &mut self,
+        arrival: &Arrival<'a>,
+        gates: &Selected<'a>,
+        mut pace: Pace<'a>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Pace<'a>, Refusal<'a>> {
+        let plan = self.plan;
+        loop {
+            let asked = patiently(now, reading, |now| plan.start(arrival, gates, pace, now, reading));
+            let common = asked.inspect_err(|_| {
+                plan.flow.note_demand(arrival.passed, now);
+                gates.note_demand(now);
+            })?;
+            let taken = self.take_turns(arrival, gates, common, now, reading)?;
+            if taken.at(now) <= common.at(now) {
+                return Ok(common);
             }
-            let start = gates.commit(n.into(), now, &mut taken.paced, &reading)?;
+            // Somebody was faster, and those that were taken before have to move too.
+            self.taken.give_back_turns(plan);
+            pace = taken;
+        }
+    }
+
+    /// Takes every turn from the start of `pace` on, and says what becomes of it.
+    fn take_turns(
+        &mut self,
+        arrival: &Arrival<'a>,
+        gates: &Selected<'a>,
+        mut pace: Pace<'a>,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<Pace<'a>, Refusal<'a>> {
+        let Arrival { request, passed, .. } = *arrival;
+        let (plan, n, at_least) = (self.plan, request.permits, pace.at(now));
+        for (hot, key) in plan.paced_hot(request) {
+            let taken = hot.take(key, n, now, at_least, reading).map_err(|refused| used_up(hot, refused))?;
+            pace.wait_for(taken.start, Some(hot.id()));
+            self.taken.hold(taken.hold);
+        }
+        if let Some(extras) = plan.extras.as_ref().filter(|_| gates.n_paced() > 0) {
+            let paced = &mut self.taken.paced;
+            let start = gates.take_turns(n.into(), now, at_least, paced, reading)?;
             pace.wait_for(start, extras.scoped.paced_by());
         }
         if plan.flow.is_paced() {
-            let start = plan.flow.take_turns(passed, now, n.into(), &mut taken.turns, &reading)?;
+            let turns = &mut self.taken.turns;
+            let start = plan.flow.take_turns(passed, now, at_least, n.into(), turns, reading)?;
             pace.wait_for(start, plan.flow.paced_by());
         }
         Ok(pace)

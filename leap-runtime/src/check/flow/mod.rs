@@ -116,7 +116,7 @@ impl Flow {
         n: u64,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
-        patiently(now, &reading, |now| self.start(total, now, n))?;
+        patiently(now, &reading, |now| self.start(total, now, now, n))?;
         self.windows.peek(total, now, n, reading)
     }
 
@@ -129,40 +129,42 @@ impl Flow {
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
         if self.is_paced() {
-            patiently(now, &reading, |now| self.start(total, now, n))
+            patiently(now, &reading, |now| self.start(total, now, now, n))
                 .inspect_err(|_| self.note_demand(total, now))?;
         }
         Ok(())
     }
 
-    /// Takes a turn of every throttle, so that the call starts when all let it; says when, if that is not now. `turns`
-    /// then holds what was taken, and is left as it was if one says no.
+    /// Takes a turn of every throttle, so that the call starts when all let it, but not before `at_least`; says when, if
+    /// that is not now. `turns` then holds what was taken, and is left as it was if one says no.
     ///
     /// No wait exceeds the longest of any of the rules. `total` is what the flow is asked about, for a pace that warms up.
     pub(crate) fn take_turns(
         &self,
         total: &AtomicU64,
         now: Timestamp,
+        at_least: Timestamp,
         n: u64,
         turns: &mut Turns,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refusal<'_>> {
-        patiently(now, &reading, |now| self.try_turns(total, now, n, turns))
+        patiently(now, &reading, |now| self.try_turns(total, now, at_least, n, turns))
     }
 
     fn try_turns(
         &self,
         total: &AtomicU64,
         now: Timestamp,
+        at_least: Timestamp,
         n: u64,
         turns: &mut Turns,
     ) -> Result<Option<Timestamp>, Refusal<'_>> {
         'again: loop {
-            let mut start = now;
+            let mut start = now.max(at_least);
             if self.throttles.len() > 1 {
                 // The call takes its turn everywhere at the moment at which it starts, or it would be too close to the
                 // one before where it could have started earlier.
-                start = self.start(total, now, n).inspect_err(|_| self.note_demand(total, now))?;
+                start = self.start(total, now, start, n).inspect_err(|_| self.note_demand(total, now))?;
             }
             let mut taken = Turns::default();
             for (i, throttle) in self.throttles.iter().enumerate() {
@@ -208,9 +210,15 @@ impl Flow {
         self.windows.charge(total, n, clock)
     }
 
-    /// When a call could start by all throttles, if none refuses it.
-    fn start(&self, total: &AtomicU64, now: Timestamp, n: u64) -> Result<Timestamp, Refusal<'_>> {
-        let mut start = now;
+    /// When a call could start by all throttles, if none refuses it, and not before `at_least`.
+    pub(crate) fn start(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        at_least: Timestamp,
+        n: u64,
+    ) -> Result<Timestamp, Refusal<'_>> {
+        let mut start = now.max(at_least);
         for throttle in &self.throttles {
             start = throttle.peek(start, now, n, throttle.rate(total, now))?;
         }
@@ -223,8 +231,9 @@ impl Flow {
         Ok(start)
     }
 
+    /// Tells pace that warms up of a call that could not start at once.
     #[cold]
-    fn note_demand(&self, total: &AtomicU64, now: Timestamp) {
+    pub(crate) fn note_demand(&self, total: &AtomicU64, now: Timestamp) {
         self.throttles.iter().for_each(|throttle| throttle.note_demand(total, now));
     }
 }
@@ -232,7 +241,7 @@ impl Flow {
 /// Asks by the reading that a call brings with it. That may be old by now, because the thread had to stand aside for
 /// others, who have taken their turns meanwhile: then what would come too late by it is asked again by a reading of this
 /// moment.
-fn patiently<'a, T>(
+pub(crate) fn patiently<'a, T>(
     mut now: Timestamp,
     reading: &impl Fn() -> Timestamp,
     mut ask: impl FnMut(Timestamp) -> Result<T, Refusal<'a>>,

@@ -61,7 +61,7 @@ fn kept(rules: &'static [fn() -> FlowRule], pays_before: bool, calls: &[&[Call]]
                 for Call { at, n, is_cancelled } in calls {
                     let now = Timestamp::from_millis(at);
                     let mut turns = Turns::default();
-                    match flow.take_turns(&total, now, n, &mut turns, || now).ok() {
+                    match flow.take_turns(&total, now, now, n, &mut turns, || now).ok() {
                         Some(Some(start)) => {
                             assert!(start.since(now) <= Duration::from_millis(MAX_WAIT_MS));
                             if is_cancelled {

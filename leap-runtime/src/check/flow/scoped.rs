@@ -111,24 +111,18 @@ impl Gate {
         self.flow.windows().ask_before(None, admitted, now, n, reading)
     }
 
-    /// Takes `n` permits, and what turns that takes: then it says when the call may start, if that is later.
-    fn commit(
+    /// Counts `n` permits in for a call that starts at `start`, once its turn is taken.
+    fn admit(
         &self,
         n: u64,
         now: Timestamp,
-        turns: &mut Turns,
+        start: Timestamp,
         reading: &impl Fn() -> Timestamp,
-    ) -> Result<Option<Timestamp>, Refusal<'_>> {
-        let admitted = &self.word.admitted;
-        let start =
-            if self.flow.is_paced() { self.flow.take_turns(admitted, now, n, turns, reading)? } else { None };
-        if let Err(refusal) = self.flow.windows().admit(admitted, now, n, reading) {
-            self.flow.give_back(&std::mem::take(turns));
-            return Err(refusal);
-        }
+    ) -> Result<(), Refusal<'_>> {
+        self.flow.windows().admit(&self.word.admitted, now, n, reading)?;
         // Relaxed: read only by who holds the last `Arc`, and so has acquired it.
-        self.word.last.fetch_max(start.unwrap_or(now).as_nanos(), Ordering::Relaxed);
-        Ok(start)
+        self.word.last.fetch_max(start.as_nanos(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether nothing was admitted for so long, and nobody is deciding here, nor by windows that stood before.
@@ -245,33 +239,23 @@ impl Scoped {
         selected
     }
 
-    /// Whether a call of `n` permits would be let through; takes nothing and makes no gate.
-    pub(crate) fn peek(
-        &self,
-        origin: Option<&str>,
-        entrance: Option<&str>,
-        n: u64,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'_>> {
-        let mut verdict = Verdict::new(now);
+    /// As [`select`](Self::select), for a call that is only asked about: where an origin has no gate, one is made that is
+    /// forgotten again.
+    pub(crate) fn look(&self, origin: Option<&str>, entrance: Option<&str>, now: Timestamp) -> Selected<'_> {
+        let mut selected = Selected::default();
         for (rule, origin) in self.rules_for(origin, entrance) {
             let found = match &rule.gates {
                 Gates::One(gate) => Some(Found { gate: Arc::clone(gate), beside: None }),
                 Gates::PerOrigin(table) => table.look(origin, now),
             };
-            match found {
-                Some(Found { gate, beside }) => {
-                    verdict.hear(rule, &gate.peek(n, now, reading));
-                    if let Some(beside) = beside {
-                        verdict.hear(rule, &beside.peek(n, now, reading));
-                    }
-                }
-                // What it would get is forgotten again.
-                None => verdict.hear(rule, &Gate::new(rule.id, &rule.rule, 0, now).peek(n, now, reading)),
+            let new = || Found { gate: Arc::new(Gate::new(rule.id, &rule.rule, 0, now)), beside: None };
+            let Found { gate, beside } = found.unwrap_or_else(new);
+            selected.push(rule, gate);
+            if let Some(gate) = beside {
+                selected.push(rule, gate);
             }
         }
-        verdict.result()
+        selected
     }
 }
 
@@ -308,37 +292,100 @@ impl<'a> Selected<'a> {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'a>> {
         let mut verdict = Verdict::new(now);
-        for Chosen { rule, gate } in self.first.iter().chain(&self.second).chain(&self.more) {
+        for Chosen { rule, gate } in self.iter() {
             verdict.hear(rule, &gate.ask(n, now, reading));
         }
         verdict.result()
     }
 
-    /// Takes `n` permits at every gate, and says when the call may start, if that is later. Turns that were taken are put into
-    /// `paced`. Where another call was faster it is refused, and what it took before stays taken, but for turns.
-    pub(crate) fn commit(
-        self,
+    /// As [`ask`](Self::ask), for a call that is only asked about.
+    pub(crate) fn peek(
+        &self,
         n: u64,
         now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'a>> {
+        let mut verdict = Verdict::new(now);
+        for Chosen { rule, gate } in self.iter() {
+            verdict.hear(rule, &gate.peek(n, now, reading));
+        }
+        verdict.result()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Chosen<'a>> {
+        self.first.iter().chain(&self.second).chain(&self.more)
+    }
+
+    fn paced(&self) -> impl Iterator<Item = &Chosen<'a>> {
+        self.iter().filter(|chosen| chosen.gate.flow.is_paced())
+    }
+
+    /// At how many of them the call may have to wait for a turn.
+    pub(crate) fn n_paced(&self) -> usize {
+        self.paced().count()
+    }
+
+    /// When `n` permits could start at all gates, and not before `at_least`; takes nothing.
+    pub(crate) fn start(
+        &self,
+        n: u64,
+        now: Timestamp,
+        at_least: Timestamp,
+    ) -> Result<Timestamp, Refusal<'a>> {
+        self.paced().try_fold(now.max(at_least), |start, chosen| {
+            let asked = chosen.gate.flow.start(&chosen.gate.word.admitted, now, start, n);
+            asked.map_err(|refusal| chosen.refused(refusal, now))
+        })
+    }
+
+    /// Takes a turn from `at_least` on at every gate that has any, and says when the call may start, if that is later than
+    /// now. The turns are put into `paced`.
+    pub(crate) fn take_turns(
+        &self,
+        n: u64,
+        now: Timestamp,
+        at_least: Timestamp,
         paced: &mut Vec<Paced>,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refusal<'a>> {
         let mut start = None;
-        for Chosen { rule, gate } in self.first.into_iter().chain(self.second).chain(self.more) {
+        for chosen in self.paced() {
+            let (flow, admitted) = (&chosen.gate.flow, &chosen.gate.word.admitted);
             let mut turns = Turns::default();
-            match gate.commit(n, now, &mut turns, reading) {
-                Ok(at) => start = start.max(at),
-                Err(refusal) => {
-                    let mut verdict = Verdict::new(now);
-                    verdict.hear(rule, &Err(refusal));
-                    return Err(verdict.result().expect_err("heard of a refusal"));
-                }
-            }
-            if gate.flow.is_paced() {
-                paced.push(Paced { gate, turns });
-            }
+            let taken = flow.take_turns(admitted, now, at_least, n, &mut turns, reading);
+            start = start.max(taken.map_err(|refusal| chosen.refused(refusal, now))?);
+            paced.push(Paced { gate: Arc::clone(&chosen.gate), turns });
         }
         Ok(start)
+    }
+
+    /// Counts `n` permits of a call that starts at `start` in at every gate. Where another call was faster it is refused,
+    /// and what was counted before stays so.
+    pub(crate) fn admit(
+        &self,
+        n: u64,
+        now: Timestamp,
+        start: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<(), Refusal<'a>> {
+        self.iter().try_for_each(|chosen| {
+            let admitted = chosen.gate.admit(n, now, start, reading);
+            admitted.map_err(|refusal| chosen.refused(refusal, now))
+        })
+    }
+
+    /// Tells of a call that could not start at once.
+    pub(crate) fn note_demand(&self, now: Timestamp) {
+        self.paced().for_each(|chosen| chosen.gate.flow.note_demand(&chosen.gate.word.admitted, now));
+    }
+}
+
+impl<'a> Chosen<'a> {
+    /// What the gate says, as its rule says it.
+    fn refused(&self, refusal: Refusal<'_>, now: Timestamp) -> Refusal<'a> {
+        let mut verdict = Verdict::new(now);
+        verdict.hear(self.rule, &Err(refusal));
+        verdict.result().expect_err("heard of a refusal")
     }
 }
 

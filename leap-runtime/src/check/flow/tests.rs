@@ -49,7 +49,7 @@ impl World {
     /// The turns that a call of `n` takes and its wait in ns, or none if it is blocked.
     fn take(&self, n: u64) -> Option<(Turns, u64)> {
         let mut turns = Turns::default();
-        let start = self.flow.take_turns(&self.total, self.now, n, &mut turns, || self.now).ok()?;
+        let start = self.flow.take_turns(&self.total, self.now, self.now, n, &mut turns, || self.now).ok()?;
         Some((turns, start.map_or(0, |start| start.since_ns(self.now))))
     }
 
@@ -192,13 +192,17 @@ fn a_turn_that_is_past_when_it_is_taken_is_now() {
 #[test]
 fn as_many_as_the_limit_start_at_once_and_no_more() {
     let mut world = World::new(&[throttle(10.0, 500)]);
-    let never =
-        world.flow.take_turns(&world.total, world.now, 11, &mut Turns::default(), || world.now).unwrap_err();
+    let never = world
+        .flow
+        .take_turns(&world.total, world.now, world.now, 11, &mut Turns::default(), || world.now)
+        .unwrap_err();
     assert_eq!(never.until, None);
     assert_eq!((world.call(50), world.call(10)), (None, Some(0)));
     // It pays afterwards.
-    let refused =
-        world.flow.take_turns(&world.total, world.now, 1, &mut Turns::default(), || world.now).unwrap_err();
+    let refused = world
+        .flow
+        .take_turns(&world.total, world.now, world.now, 1, &mut Turns::default(), || world.now)
+        .unwrap_err();
     assert_eq!(refused.until, Some(START.saturating_add(ms(500))));
     world.go_to(499);
     assert_eq!(world.call(1), None);
@@ -286,7 +290,9 @@ fn a_line_that_is_worn_out_is_followed_by_another_that_goes_on_there() {
     let total = AtomicU64::new(0);
     let alone = Flow::alone(throttle(1.0, 0), &total, &|| START);
     let much_later = START.saturating_add(Duration::from_secs(17 * 365 * 24 * 60 * 60));
-    assert!(alone.take_turns(&total, much_later, 1, &mut Turns::default(), || much_later).is_ok());
+    assert!(
+        alone.take_turns(&total, much_later, much_later, 1, &mut Turns::default(), || much_later).is_ok()
+    );
 }
 
 #[test]
@@ -306,8 +312,10 @@ fn a_cancelled_wait_gives_its_turn_back_if_it_was_the_last() {
 fn several_throttles_let_a_call_start_when_all_of_them_do() {
     let mut world = World::new(&[throttle(10.0, 1_000), throttle(5.0, 300), throttle(100.0, 1_000)]);
     assert_eq!((world.call(1), world.call(1), world.call(1)), (Some(0), Some(200 * MS), None));
-    let refused =
-        world.flow.take_turns(&world.total, world.now, 1, &mut Turns::default(), || world.now).unwrap_err();
+    let refused = world
+        .flow
+        .take_turns(&world.total, world.now, world.now, 1, &mut Turns::default(), || world.now)
+        .unwrap_err();
     assert_eq!((refused.rule.position(), refused.until), (1, Some(START.saturating_add(ms(100)))));
     world.go_to(100);
     let (turns, wait) = world.take(1).unwrap();

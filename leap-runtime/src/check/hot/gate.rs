@@ -175,17 +175,18 @@ impl Gate {
         }
     }
 
-    /// Takes `n` permits in flight and `n` of the rate, or nothing.
+    /// Takes `n` permits in flight and `n` of the rate, or nothing. A turn is one from `at_least` on.
     #[inline]
     pub(super) fn take(
         &self,
         n: u64,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Part, Refused> {
         // Dropped, and so given back, when the rate refuses.
         let permits = self.take_permits(n)?;
-        let (start, turn) = self.pass(n, now, reading)?;
+        let (start, turn) = self.pass(n, now, at_least, reading)?;
         Ok(Part { start, permits, turn })
     }
 
@@ -208,6 +209,7 @@ impl Gate {
         &self,
         n: u64,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(Option<Timestamp>, Option<Turn>), Refused> {
         match (&self.memory, &self.limits.rate) {
@@ -224,7 +226,8 @@ impl Gate {
                 let mut at = pace.parts(now.since_ns(*origin));
                 let mut before = word.load(Relaxed);
                 loop {
-                    let (start, after) = match self.asked(pace.ask(before, at, n), pace, *origin, at) {
+                    let told = pace.ask_from(before, self.arrival(at_least, pace, *origin, at), at, n);
+                    let (start, after) = match self.asked(told, pace, *origin, at) {
                         Ok(asked) => asked,
                         Err(refused) => {
                             at = asked_again(pace, *origin, at, &refused, reading).ok_or(refused)?;
@@ -252,7 +255,7 @@ impl Gate {
             (Memory::SentinelTurns(last), Rate::SentinelTurns(rate)) => {
                 let mut before = last.load(Relaxed);
                 loop {
-                    let start_ms = self.turn_as_sentinel(rate, before, now, n)?;
+                    let start_ms = self.turn_as_sentinel(rate, before, now, at_least, n)?;
                     let after = start_ms.saturating_add(1);
                     match last.compare_exchange(before, after, Relaxed, Relaxed) {
                         Ok(_) => {
@@ -273,6 +276,7 @@ impl Gate {
         &self,
         n: u64,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refused> {
         if let (Some(limit), Some(count)) = (self.limits.concurrency, &self.in_flight) {
@@ -293,7 +297,9 @@ impl Gate {
             (Memory::Pace { word, origin }, Rate::Bucket(pace) | Rate::Turns(pace)) => {
                 let mut at = pace.parts(now.since_ns(*origin));
                 loop {
-                    match self.asked(pace.ask(word.load(Relaxed), at, n), pace, *origin, at) {
+                    let arrival = self.arrival(at_least, pace, *origin, at);
+                    let told = pace.ask_from(word.load(Relaxed), arrival, at, n);
+                    match self.asked(told, pace, *origin, at) {
                         Ok((start, _)) => return Ok(start),
                         Err(refused) => {
                             at = asked_again(pace, *origin, at, &refused, reading).ok_or(refused)?;
@@ -309,7 +315,7 @@ impl Gate {
                 }
             }
             (Memory::SentinelTurns(last), Rate::SentinelTurns(rate)) => {
-                let start_ms = self.turn_as_sentinel(rate, last.load(Relaxed), now, n)?;
+                let start_ms = self.turn_as_sentinel(rate, last.load(Relaxed), now, at_least, n)?;
                 Ok(later_ms(start_ms, now))
             }
             (_, Rate::Nothing) => Err(self.full(None)),
@@ -353,6 +359,15 @@ impl Gate {
         }
     }
 
+    /// From when on a call that asks `at` is to have its turn. A bucket has none: it goes by the present.
+    #[inline]
+    fn arrival(&self, at_least: Timestamp, pace: &Pace, origin: Timestamp, at: u64) -> u64 {
+        match self.limits.rate {
+            Rate::Turns(_) => at.max(pace.parts(at_least.since_ns(origin))),
+            _ => at,
+        }
+    }
+
     /// The moment to start at, if not now, and the word to leave.
     #[inline]
     fn asked(
@@ -387,15 +402,18 @@ impl Gate {
         rate: &sentinel::Rate,
         last: u64,
         now: Timestamp,
+        at_least: Timestamp,
         n: u64,
     ) -> Result<u64, Refused> {
-        rate.turn(last.checked_sub(1), now.as_millis(), n).map_err(|start_ms| Refused::Pace {
-            limit: self.limits.limit,
-            wait_ns: Timestamp::from_millis(start_ms).since_ns(now),
-            // A wait has to be under the longest.
-            until: Timestamp::from_millis(
-                start_ms.saturating_add(1).saturating_sub(rate.max_wait_ms).min(start_ms),
-            ),
+        rate.turn(last.checked_sub(1), at_least.as_millis(), now.as_millis(), n).map_err(|start_ms| {
+            Refused::Pace {
+                limit: self.limits.limit,
+                wait_ns: Timestamp::from_millis(start_ms).since_ns(now),
+                // A wait has to be under the longest.
+                until: Timestamp::from_millis(
+                    start_ms.saturating_add(1).saturating_sub(rate.max_wait_ms).min(start_ms),
+                ),
+            }
         })
     }
 

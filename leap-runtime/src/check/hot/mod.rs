@@ -196,7 +196,24 @@ impl Hot {
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refused> {
-        self.with_asks(key, n, |asks| self.peek_each(asks, now, &reading))
+        self.with_asks(key, n, |asks| self.peek_each(asks, now, now, &reading).map(drop))
+    }
+
+    /// As [`peek`](Self::peek): when a call that has other turns to wait for until `at_least` could start, if not now.
+    pub(crate) fn start(
+        &self,
+        key: &Key,
+        n: u32,
+        now: Timestamp,
+        at_least: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<Option<Timestamp>, Refused> {
+        self.with_asks(key, n, |asks| self.peek_each(asks, now, at_least, &reading))
+    }
+
+    /// Whether calls may have to wait for their turn.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.rule.max_wait().is_some()
     }
 
     /// As [`peek`](Self::peek), for a call that is about to [`take`](Self::take) if it may: what it asks for counts for
@@ -212,7 +229,7 @@ impl Hot {
             for ask in asks {
                 self.top.record_hashed(now, ask.hash, ask.key, ask.n);
             }
-            self.peek_each(asks, now, &reading)
+            self.peek_each(asks, now, now, &reading).map(drop)
         })
     }
 
@@ -220,27 +237,35 @@ impl Hot {
         &self,
         asks: &[Ask<'_>],
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refused> {
-        let peeked = asks.iter().map(|ask| self.state.table.peek(ask, now, reading).map(drop));
-        peeked.filter_map(Result::err).reduce(Refused::and).map_or(Ok(()), Err)
+    ) -> Result<Option<Timestamp>, Refused> {
+        let peeked = asks.iter().map(|ask| self.state.table.peek(ask, now, at_least, reading));
+        let all = peeked.reduce(|one, other| match (one, other) {
+            (Ok(one), Ok(other)) => Ok(one.max(other)),
+            (Err(one), Err(other)) => Err(one.and(other)),
+            (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
+        });
+        all.unwrap_or(Ok(None))
     }
 
-    /// Takes `n` permits, at least 1, of the key's value; or of each of its values, all of them or nothing.
+    /// Takes `n` permits, at least 1, of the key's value; or of each of its values, all of them or nothing. Turns are taken
+    /// from `at_least` on.
     #[inline]
     pub(crate) fn take(
         &self,
         key: &Key,
         n: u32,
         now: Timestamp,
+        at_least: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
         self.with_asks(key, n, |asks| match asks {
             [ask] => {
-                let (start, held) = self.state.table.take(ask, now, &reading)?;
+                let (start, held) = self.state.table.take(ask, now, at_least, &reading)?;
                 Ok(Taken { hold: Hold::of(held), start })
             }
-            asks => self.take_each(asks, now, &reading),
+            asks => self.take_each(asks, now, at_least, &reading),
         })
     }
 
@@ -249,9 +274,10 @@ impl Hot {
         &self,
         asks: &[Ask<'_>],
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
-        let (start, held) = self.state.table.take_all(asks, now, reading)?;
+        let (start, held) = self.state.table.take_all(asks, now, at_least, reading)?;
         Ok(Taken { hold: Hold::of(held), start })
     }
 

@@ -60,7 +60,7 @@ impl World {
             generation: 0,
             max_keys: self.max_keys,
         };
-        self.table.take(&ask, now, reading).ok()
+        self.table.take(&ask, now, now, reading).ok()
     }
 
     /// A call from its entry to its end, if it passes.

@@ -79,15 +79,21 @@ impl Pace {
     }
 
     /// What `n` permits are told at `now` behind `word`.
-    #[inline]
+    #[cfg(test)]
     pub(super) fn ask(&self, word: u64, now: u64, n: u64) -> Told {
+        self.ask_from(word, now, now, n)
+    }
+
+    /// What `n` permits that ask at `asked` are told behind `word`, if they start at `arrival` at the earliest.
+    #[inline]
+    pub(super) fn ask_from(&self, word: u64, arrival: u64, asked: u64, n: u64) -> Told {
         if n > self.most {
             return Told::Never;
         }
         // More permits than there is room for go when there is nothing before them.
         let cost = self.cost.saturating_mul(n);
-        let start = now.max(word.saturating_sub(self.room.saturating_sub(cost)));
-        if start - now > self.max_wait {
+        let start = arrival.max(word.saturating_sub(self.room.saturating_sub(cost)));
+        if start - asked > self.max_wait {
             return Told::TooLong { start };
         }
         Told::Start { start, word: word.max(start).saturating_add(cost) }

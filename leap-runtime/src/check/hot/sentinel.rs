@@ -59,17 +59,19 @@ impl Rate {
         self.refilled(bucket, now_ms) == Some(self.capacity())
     }
 
-    /// `passThrottleLocalCheck`: when a call of `n` at `now` may start, `last` being when the one before it did. Its wait
-    /// must be under the longest. None if it would take too long, with the moment it would have started at.
-    pub(super) fn turn(&self, last_ms: Option<u64>, now_ms: u64, n: u64) -> Result<u64, u64> {
-        let start = last_ms.map_or(now_ms, |last_ms| last_ms.saturating_add(self.cost_ms(n)));
-        if start <= now_ms {
-            Ok(now_ms)
-        } else if start - now_ms < self.max_wait_ms {
-            Ok(start)
-        } else {
-            Err(start)
-        }
+    /// `passThrottleLocalCheck`: when a call of `n` that asks at `asked` may start, but not before `arrival`, `last` being
+    /// when the one before it did. Its wait must be under the longest. An error if it would take too long, with the moment
+    /// it would have started at.
+    pub(super) fn turn(
+        &self,
+        last_ms: Option<u64>,
+        arrival_ms: u64,
+        asked_ms: u64,
+        n: u64,
+    ) -> Result<u64, u64> {
+        let next = last_ms.map_or(0, |last_ms| last_ms.saturating_add(self.cost_ms(n)));
+        let start = next.max(arrival_ms).max(asked_ms);
+        if start == asked_ms || start - asked_ms < self.max_wait_ms { Ok(start) } else { Err(start) }
     }
 
     /// `Math.round(1000 · n · seconds / tokens)`.

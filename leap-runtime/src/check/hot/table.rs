@@ -152,27 +152,29 @@ impl Table {
         self.overflowed.load(Relaxed)
     }
 
-    /// Takes what one value is asked for.
+    /// Takes what one value is asked for. A turn is one from `at_least` on.
     pub(super) fn take(
         &self,
         ask: &Ask<'_>,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
         let home = &self.shards[shard_of(ask.hash)].0;
         {
             let shard = home.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(gate) = shard.gate(ask, now) {
-                return gate.take(ask.n, shard.moment(now, reading), reading).map(|part| taken(part, None));
+                let now = shard.moment(now, reading);
+                return gate.take(ask.n, now, at_least, reading).map(|part| taken(part, None));
             }
         }
         let mut shard = home.write().unwrap_or_else(PoisonError::into_inner);
         let now = shard.moment(now, reading);
         match self.place(&mut shard, ask, &[], now) {
             Place::Slot(place) => {
-                shard.slots[place].gate.take(ask.n, now, reading).map(|part| taken(part, None))
+                shard.slots[place].gate.take(ask.n, now, at_least, reading).map(|part| taken(part, None))
             }
-            Place::Overflow => self.take_from_overflow(ask, now, reading),
+            Place::Overflow => self.take_from_overflow(ask, now, at_least, reading),
         }
     }
 
@@ -184,6 +186,7 @@ impl Table {
         &self,
         asks: &[Ask<'_>],
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(Option<Timestamp>, Vec<Held>), Refused> {
         let mut homes: Vec<_> = asks.iter().map(|ask| shard_of(ask.hash)).collect();
@@ -220,8 +223,8 @@ impl Table {
             .iter()
             .zip(&in_overflow)
             .filter(|(_, is_shared)| !**is_shared)
-            .map(|(ask, _)| own(ask).peek(ask.n, now, reading))
-            .chain(overflow.iter().map(|gate| gate.peek(n_shared, now, reading)));
+            .map(|(ask, _)| own(ask).peek(ask.n, now, at_least, reading))
+            .chain(overflow.iter().map(|gate| gate.peek(n_shared, now, at_least, reading)));
         let told = peeked.reduce(|one, other| match (one, other) {
             (Ok(one), Ok(other)) => Ok(one.max(other)),
             (Err(one), Err(other)) => Err(one.and(other)),
@@ -232,8 +235,8 @@ impl Table {
         let now = start.unwrap_or(now);
         let held = asks.iter().zip(&in_overflow).filter_map(|(ask, is_shared)| {
             let taken = match overflow {
-                Some(gate) if *is_shared => self.take_as_guest(gate, ask, now, reading),
-                _ => own(ask).take(ask.n, now, reading).map(|part| taken(part, None)),
+                Some(gate) if *is_shared => self.take_as_guest(gate, ask, now, now, reading),
+                _ => own(ask).take(ask.n, now, now, reading).map(|part| taken(part, None)),
             };
             taken.map(|(_, held)| held).transpose()
         });
@@ -246,18 +249,19 @@ impl Table {
         &self,
         ask: &Ask<'_>,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refused> {
         let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
         match shard.gate(ask, now) {
-            Some(gate) => gate.peek(ask.n, shard.moment(now, reading), reading),
+            Some(gate) => gate.peek(ask.n, shard.moment(now, reading), at_least, reading),
             None => match shard.find(ask) {
                 // It will be converted when it is next taken from.
                 Some(place) => {
                     let gate = shard.slots[place].gate.converted(ask.limits, ask.generation, now);
-                    gate.peek(ask.n, now, reading)
+                    gate.peek(ask.n, now, at_least, reading)
                 }
-                None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, reading),
+                None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, at_least, reading),
             },
         }
     }
@@ -331,6 +335,7 @@ impl Table {
         &self,
         ask: &Ask<'_>,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
         {
@@ -338,12 +343,12 @@ impl Table {
             if let Some(gate) = &*overflow
                 && gate.suits(ask.limits, ask.generation, now)
             {
-                return self.take_as_guest(gate, ask, now, reading);
+                return self.take_as_guest(gate, ask, now, at_least, reading);
             }
         }
         let mut overflow = self.overflow.write().unwrap_or_else(PoisonError::into_inner);
         let gate = suiting(&mut overflow, ask, now);
-        self.take_as_guest(gate, ask, now, reading)
+        self.take_as_guest(gate, ask, now, at_least, reading)
     }
 
     fn take_as_guest(
@@ -351,10 +356,11 @@ impl Table {
         gate: &Gate,
         ask: &Ask<'_>,
         now: Timestamp,
+        at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
         self.overflowed.fetch_add(1, Relaxed);
-        let part = gate.take(ask.n, now, reading)?;
+        let part = gate.take(ask.n, now, at_least, reading)?;
         let guest = part.permits.is_some().then(|| {
             self.guests.lock().unwrap_or_else(PoisonError::into_inner).push(ask.hash);
             Guest { guests: Arc::clone(&self.guests), hash: ask.hash }

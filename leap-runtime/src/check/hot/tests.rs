@@ -36,7 +36,7 @@ impl Hot {
     fn call(&self, key: impl ToKey, n: u32, now: Timestamp) -> Result<Taken, Refused> {
         let key = key.to_key();
         let peeked = self.meet(&key, n, now, || now);
-        let taken = self.take(&key, n, now, || now);
+        let taken = self.take(&key, n, now, now, || now);
         if self.n_keys() < self.rule.max_keys() && self.generation == 0 {
             assert_eq!(peeked.err(), taken.as_ref().err().copied(), "asking and taking agree");
         }
@@ -248,7 +248,7 @@ fn permits_in_flight_of_a_value_never_exceed_its_limit_and_all_come_back() {
             scope.spawn(|| {
                 let key = "k".to_key();
                 for _ in 0..calls {
-                    if let Ok(taken) = hot.take(&key, 1, at(0), || at(0)) {
+                    if let Ok(taken) = hot.take(&key, 1, at(0), at(0), || at(0)) {
                         assert!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 5);
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                         drop(taken);
@@ -272,7 +272,7 @@ fn threads_with_overlapping_collections_and_too_few_places_exceed_nothing_and_ne
                 for i in 0..2_000 {
                     // One to three different values, in another order each time.
                     let values: Vec<_> = (0..=i % 3).map(|nth| (thread * i + nth * 3) % 8).collect();
-                    if let Ok(taken) = hot.take(&values.to_key(), 1, at(0), || at(0)) {
+                    if let Ok(taken) = hot.take(&values.to_key(), 1, at(0), at(0), || at(0)) {
                         for value in &values {
                             assert!(inside[*value].fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2);
                         }
@@ -297,7 +297,7 @@ fn a_million_values_fit_4000_places_and_those_in_flight_stay() {
     let held: Vec<_> = (0..100).map(|i| hot.call(format!("held {i}"), 1, at(0)).unwrap()).collect();
     let values = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
     for i in 0..values {
-        drop(hot.take(&i.to_key(), 1, at(0), || at(0)).unwrap());
+        drop(hot.take(&i.to_key(), 1, at(0), at(0), || at(0)).unwrap());
     }
     assert_eq!((hot.n_keys(), hot.overflowed()), (4_000, 0));
     assert!((0..100).all(|i| hot.call(format!("held {i}"), 1, at(0)).is_err()));
@@ -380,7 +380,7 @@ fn who_read_the_clock_before_a_gate_was_taken_away_does_not_find_its_past_gone()
         at(2_000)
     };
     // 999 is less than an interval after what passed at 0, and of that nothing is left.
-    assert!(hot.take(&"a".to_key(), 1, at(999), reading).is_ok());
+    assert!(hot.take(&"a".to_key(), 1, at(999), at(999), reading).is_ok());
     assert!(read.get());
     assert!(hot.call("a", 1, at(2_999)).is_err(), "it passed at 2 000");
     assert!(hot.call("a", 1, at(3_000)).is_ok());
@@ -764,7 +764,7 @@ proptest! {
             match step {
                 Step::Take { keys, n } => {
                     let key = if keys.len() == 1 { keys[0].to_key() } else { keys.to_key() };
-                    if let Ok(taken) = hot.take(&key, n, moment, || moment) {
+                    if let Ok(taken) = hot.take(&key, n, moment, moment, || moment) {
                         let start = taken.start.map_or(now, Timestamp::as_nanos);
                         for key in &keys {
                             started.entry(*key).or_default().push((start, n));

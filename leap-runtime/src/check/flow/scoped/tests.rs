@@ -40,6 +40,20 @@ fn scoped(rules: &[FlowRule]) -> Scoped {
     after(&Scoped::default(), rules, 0)
 }
 
+/// Takes the turns and counts the permits, or gives the turns back.
+fn commit<'a>(
+    selected: &Selected<'a>,
+    n: u64,
+    now: Timestamp,
+    reading: &impl Fn() -> Timestamp,
+) -> Result<Option<Timestamp>, Refusal<'a>> {
+    let mut paced = vec![];
+    let start = selected.take_turns(n, now, now, &mut paced, reading);
+    let admitted =
+        start.and_then(|start| selected.admit(n, now, start.unwrap_or(now), reading).map(|()| start));
+    admitted.inspect_err(|_| paced.into_iter().for_each(Paced::give_back))
+}
+
 /// The same resource with other rules from `ms` on.
 fn after(previous: &Scoped, rules: &[FlowRule], ms: u64) -> Scoped {
     let scoped = Scoped::new(&with_ids(rules), previous, &|| at(ms));
@@ -55,7 +69,7 @@ impl Scoped {
         let (now, reading) = (at(ms), &|| at(ms));
         let selected = self.select(some(origin), some(entrance), now, reading);
         selected.ask(n, now, reading)?;
-        selected.commit(n, now, &mut vec![], reading).map(drop)
+        commit(&selected, n, now, reading).map(drop)
     }
 
     fn passes(&self, origin: &str, n: u32, ms: u64) -> usize {
@@ -124,8 +138,8 @@ fn of_several_rules_the_first_is_named_with_the_latest_moment() {
 #[test]
 fn a_question_makes_no_gate() {
     let scoped = scoped(&[limit(2, Relation::EachOrigin)]);
-    assert!(scoped.peek(Some("x"), None, 2, at(0), &|| at(0)).is_ok());
-    assert_eq!(scoped.peek(Some("x"), None, 3, at(0), &|| at(0)).unwrap_err().until, None);
+    assert!(scoped.look(Some("x"), None, at(0)).peek(2, at(0), &|| at(0)).is_ok());
+    assert_eq!(scoped.look(Some("x"), None, at(0)).peek(3, at(0), &|| at(0)).unwrap_err().until, None);
     assert_eq!(scoped.n_gates(), 0);
 }
 
@@ -137,7 +151,7 @@ fn pace(limit: f64, burst: u32) -> FlowRule {
 #[test]
 fn a_question_about_a_new_origin_s_pace_is_told_what_a_call_is() {
     let scoped = scoped(&[pace(1.0, 2)]);
-    let asked = |n| scoped.peek(Some("x"), None, n, at(0), &|| at(0));
+    let asked = |n| scoped.look(Some("x"), None, at(0)).peek(n, at(0), &|| at(0));
     assert!(asked(3).is_ok());
     assert!(matches!(asked(4).unwrap_err(), Refusal { by: By::Flow { fits: false, .. }, until: None, .. }));
     assert_eq!(scoped.n_gates(), 0);
@@ -170,7 +184,7 @@ fn a_limit_that_is_changed_counts_what_was_admitted_for_every_origin() {
     assert_eq!((three.passes("x", 5, 10), three.passes("y", 5, 10), three.passes("z", 5, 10)), (1, 2, 3));
     assert!(three.enter(("", "front"), 2, 10).is_err());
     three.enter(("", "front"), 1, 10).unwrap();
-    assert!(old.commit(1, at(10), &mut vec![], &|| at(10)).is_err());
+    assert!(commit(&old, 1, at(10), &|| at(10)).is_err());
     // An origin that is new to the old plan is not new to the new one.
     assert_eq!((two.passes("late", 2, 20), three.passes("late", 5, 20)), (2, 1));
     // What two and three had admitted is over 1, until the last of it has left.
@@ -224,7 +238,7 @@ fn a_gate_at_which_somebody_is_deciding_does_not_leave() {
     let deciding = scoped.select(Some("a"), None, at(0), &|| at(0));
     assert_eq!(scoped.passes("b", 2, 9_000), 1);
     assert_eq!(scoped.n_gates(), 1);
-    deciding.commit(1, at(9_000), &mut vec![], &|| at(9_000)).unwrap();
+    commit(&deciding, 1, at(9_000), &|| at(9_000)).unwrap();
     assert_eq!(scoped.passes("a", 1, 9_001), 0);
 }
 
@@ -270,7 +284,7 @@ fn eight_threads_at_once_take_no_more_than_every_origin_has() {
                     for i in 0..10 {
                         let origin = ["a", "b", "c"][(thread + i) % 3];
                         let selected = scoped.select(Some(origin), Some("front"), at(5), &|| at(5));
-                        if selected.commit(1, at(5), &mut vec![], &|| at(5)).is_ok() {
+                        if commit(&selected, 1, at(5), &|| at(5)).is_ok() {
                             *passed.lock().unwrap().entry(origin).or_default() += 1;
                         }
                     }
@@ -299,7 +313,7 @@ fn threads_with_more_origins_than_places_never_exceed_an_origins_limit() {
                         let ms = 60 * i as u64;
                         let selected = scoped.select(Some(origin), None, at(ms), &|| at(ms));
                         let fits = selected.ask(1, at(ms), &|| at(ms)).is_ok();
-                        if fits && selected.commit(1, at(ms), &mut vec![], &|| at(ms)).is_ok() {
+                        if fits && commit(&selected, 1, at(ms), &|| at(ms)).is_ok() {
                             passed.lock().unwrap().entry(origin).or_default().push(ms);
                         }
                     }
@@ -398,7 +412,7 @@ proptest! {
             let hold = || models.iter().zip(&keys).filter_map(|(model, key)| Some((model, key.as_ref()?)));
             let fits = |now| hold().all(|(model, key)| model.fits(key, n, now));
             let some = |name: &'static str| Some(name).filter(|name| !name.is_empty());
-            let asked = scoped.peek(some(origin), some(entrance), n, at(now), &|| at(now));
+            let asked = scoped.look(some(origin), some(entrance), at(now)).peek(n, at(now), &|| at(now));
             prop_assert_eq!(asked.is_ok(), fits(now));
             match scoped.enter(from, n, now) {
                 Ok(()) => {
@@ -445,7 +459,7 @@ proptest! {
             // A question does not know of the place that a call would find.
             let selected = scoped.select(Some(origin), None, at(now), &|| at(now));
             if selected.ask(n, at(now), &|| at(now)).is_ok() {
-                selected.commit(n, at(now), &mut vec![], &|| at(now)).unwrap();
+                commit(&selected, n, at(now), &|| at(now)).unwrap();
                 let admitted = admitted.entry(origin).or_default();
                 admitted.push((now, n));
                 let held: u64 = admitted.iter().filter(|(at, _)| at + 1_000 > now).map(|(_, n)| n).sum();
