@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Debug,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -304,13 +305,19 @@ impl Hands {
             let mut sleepers = self.sleepers();
             sleepers.take_due(self.now())
         };
-        wake(due);
+        wake_all(due);
     }
 }
 
-/// To be called with no lock held: what is woken is not ours.
-fn wake(wakers: Vec<Waker>) {
-    wakers.into_iter().for_each(Waker::wake);
+/// To be called with no lock held: what is woken is not ours. If it panics, the panic hook has told so, and the others are
+/// woken all the same.
+pub(crate) fn wake_all(wakers: Vec<Waker>) {
+    for waker in wakers {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            // Dropping a payload is the panicking code's own business, and may panic again.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        }
+    }
 }
 
 impl ManualClock {
@@ -372,7 +379,7 @@ impl Clock for ManualClock {
             let mut sleepers = self.0.sleepers();
             if self.now() < until { sleepers.register(until, waker) } else { vec![waker.clone()] }
         };
-        wake(to_wake);
+        wake_all(to_wake);
         true
     }
 }

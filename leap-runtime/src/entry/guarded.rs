@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -119,7 +120,8 @@ impl Drop for EndsByPanic<'_> {
 }
 
 thread_local! {
-    static TURNED_AWAY: Cell<Option<Blocked>> = const { Cell::new(None) };
+    /// Without a destructor, so that it is there as long as the thread is: who sets it takes it out again.
+    static TURNED_AWAY: Cell<Option<ManuallyDrop<Blocked>>> = const { Cell::new(None) };
 }
 
 /// The stretch during which a future is polled for the first time and hears that its body is not to run.
@@ -127,7 +129,7 @@ struct Telling(Marks);
 
 impl Telling {
     fn new(blocked: Blocked) -> Self {
-        TURNED_AWAY.set(Some(blocked));
+        TURNED_AWAY.set(Some(ManuallyDrop::new(blocked)));
         Self(Marks::TURNED_AWAY.swap())
     }
 }
@@ -135,6 +137,8 @@ impl Telling {
 impl Drop for Telling {
     fn drop(&mut self) {
         self.0.swap();
+        // Whoever was to hear it has panicked, or was no future of ours.
+        TURNED_AWAY.take().map(ManuallyDrop::into_inner);
     }
 }
 
@@ -151,5 +155,6 @@ pub fn is_turned_away() -> bool {
 /// If the future was not [turned away](is_turned_away), or has taken its block already.
 pub fn turned_away() -> Blocked {
     Marks::hear_turned_away();
-    TURNED_AWAY.take().expect("a future that is turned away is told by what")
+    let blocked = TURNED_AWAY.take().expect("a future that is turned away is told by what");
+    ManuallyDrop::into_inner(blocked)
 }

@@ -234,10 +234,13 @@ impl FlowNumbers {
         }
         if let Some(max_wait) = self.behavior.max_wait() {
             // A queue needs no window, and lets a fraction of a call per interval through.
-            return if max_wait.as_nanos() > YEAR.as_nanos() {
-                Err(RuleError::MaxWait(max_wait))
-            } else {
-                Ok(self)
+            if max_wait.as_nanos() > YEAR.as_nanos() {
+                return Err(RuleError::MaxWait(max_wait));
+            }
+            // Warming up as Sentinel does goes by what passed in each interval.
+            return match (self.behavior.warm_up(), self.precision, check_buckets(self.interval, 1)) {
+                (Some(_), Some(Precision::Sentinel), Err(error)) => Err(error),
+                _ => Ok(self),
             };
         }
         if self.limit > 0.0 && self.limit < 1.0 {

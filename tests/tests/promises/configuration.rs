@@ -50,6 +50,17 @@ fn a_flow_rule_that_makes_no_sense_says_why() {
             warm(ms(1_000), 3.0).unwrap().associated("writes"),
             "a rule that counts another resource can only reject: nobody waits for another's calls",
         ),
+        (
+            FlowRule::new(
+                1.0,
+                Behavior::WarmUpThrottle { period: ms(1_000), cold_factor: 3.0, max_wait: NEVER },
+            )
+            .unwrap()
+            .per(Duration::from_nanos(999))
+            .unwrap()
+            .with_precision(Precision::Sentinel),
+            "an interval of 999ns does not divide into 1 equal buckets of at least 1µs",
+        ),
         (two_words().for_entrance("front"), "a rule is for one entrance, origin or associated resource"),
         (reject(10.0).unwrap().for_origin(""), "a name must not be empty"),
     ] {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
-use crate::clock::{Clock, Timestamp, unparker};
+use crate::clock::{Clock, Timestamp, unparker, wake_all};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// Permits in one word, with a queue beside it.
@@ -201,7 +201,7 @@ impl ToWake {
 
     /// To be called with no lock held: what is woken is not ours.
     pub(crate) fn wake(self) {
-        self.0.into_iter().for_each(Waker::wake);
+        wake_all(self.0);
     }
 }
 

@@ -242,6 +242,29 @@ fn whoever_is_woken_may_call_in_at_once() {
     assert!(ticket.claim());
 }
 
+/// Panics where it is woken.
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker may not do this");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_neither_the_others_asleep_nor_the_call_that_wakes_it_from_its_end() {
+    let isolation = queueing(2);
+    assert!(isolation.take(2).is_ok());
+    let bell = Arc::new(Bell::default());
+    let tickets = [Waker::from(Arc::new(Bomb)), Waker::from(Arc::clone(&bell))].map(|waker| {
+        let ticket = isolation.queue(1, at(0)).unwrap();
+        assert!(!ticket.register(&waker));
+        ticket
+    });
+    isolation.give_back(2);
+    assert_eq!((granted(&tickets), bell.0.load(Ordering::Relaxed)), (vec![true; 2], 1));
+}
+
 #[test]
 fn a_raised_limit_lets_those_who_wait_go_on_at_once() {
     let one = queueing(1);
