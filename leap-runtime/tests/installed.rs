@@ -1,5 +1,4 @@
 //! The global registry, in a process of its own.
-#![expect(clippy::unwrap_used, reason = "a test may fail by it")]
 
 use leap_runtime::{Behavior, Blocked, FlowRule, ManualClock, Registry, RuleSet, guarded, registry};
 

@@ -3,8 +3,6 @@
 //! Each test makes calls end in all the ways that leak elsewhere, at every stage that a call goes through under that kind
 //! of rule. Then nobody is in flight, waits or queues, and exactly as many calls pass as if nothing had happened.
 
-#![expect(unused_variables, reason = "parameters that only the attribute looks at")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
