@@ -798,3 +798,38 @@ fn calls_without_keys_go_by_the_other_rules() {
     assert_eq!(calls(&registry, "k", 3), 3);
     assert_eq!(registry.stats(R).unwrap().hot(10).len(), 0);
 }
+
+/// A rule of one key, of which `a` has the only place.
+fn at_the_cap(rule: HotRule) -> HotRule {
+    rule.with_max_keys(1).unwrap()
+}
+
+#[test]
+fn a_call_that_the_shared_limit_blocks_has_used_up_nothing() {
+    let rules = RuleSet::new()
+        .system(SystemRule::qps(10.0).unwrap())
+        .hot(R, HotRule::qps("tenant", 10.0).unwrap())
+        .hot(R, at_the_cap(at_most(1)));
+    let (registry, _) = registry_with(rules);
+    let call = |user| registry.enter_with(R).inbound().key("user", user).key("tenant", 7);
+    let held = [call("a").enter().unwrap(), call("b").enter().unwrap()];
+    for _ in 0..20 {
+        assert_eq!(call("c").would_pass().unwrap_err().cause(), Cause::Hot);
+        assert_eq!(call("c").enter().unwrap_err().cause(), Cause::Hot);
+    }
+    drop(held);
+    let passing = (0..20).filter(|_| call("c").enter().is_ok()).count();
+    assert_eq!(passing, 8, "of 10");
+}
+
+#[test]
+fn values_of_a_collection_without_places_are_asked_for_together_before_anything_is_taken() {
+    let rules = RuleSet::new().system(SystemRule::qps(3.0).unwrap()).hot(R, at_the_cap(of_users(2.0)));
+    let (registry, _) = registry_with(rules);
+    let call = |users: &[u8]| registry.enter_with(R).inbound().key("user", users);
+    for _ in 0..10 {
+        assert_eq!(call(&[1, 2, 3, 4]).would_pass().unwrap_err().cause(), Cause::Hot);
+        assert_eq!(call(&[1, 2, 3, 4]).enter().unwrap_err().cause(), Cause::Hot);
+    }
+    assert!(call(&[1, 2, 3]).would_pass().is_ok() && call(&[1, 2, 3]).enter().is_ok());
+}

@@ -187,8 +187,6 @@ impl Hot {
     }
 
     /// What a call of `n` permits, at least 1, would be told. Takes nothing.
-    ///
-    /// At the cap it is not looked whether the value would find a place.
     pub(crate) fn peek(
         &self,
         key: &Key,
@@ -196,7 +194,7 @@ impl Hot {
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refused> {
-        self.with_asks(key, n, |asks| self.peek_each(asks, now, now, &reading).map(drop))
+        self.with_asks(key, n, |asks| self.state.table.peek(asks, now, now, &reading).map(drop))
     }
 
     /// As [`peek`](Self::peek): when a call that has other turns to wait for until `at_least` could start, if not now.
@@ -208,7 +206,7 @@ impl Hot {
         at_least: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refused> {
-        self.with_asks(key, n, |asks| self.peek_each(asks, now, at_least, &reading))
+        self.with_asks(key, n, |asks| self.state.table.peek(asks, now, at_least, &reading))
     }
 
     /// Whether calls may have to wait for their turn.
@@ -229,24 +227,13 @@ impl Hot {
             for ask in asks {
                 self.top.record_hashed(now, ask.hash, ask.key, ask.n);
             }
-            self.peek_each(asks, now, now, &reading).map(drop)
+            let table = &self.state.table;
+            table.peek(asks, now, now, &reading).map(drop).inspect_err(|_| {
+                if table.n_keys() >= self.rule.max_keys() {
+                    table.look_further(asks, now);
+                }
+            })
         })
-    }
-
-    fn peek_each(
-        &self,
-        asks: &[Ask<'_>],
-        now: Timestamp,
-        at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<Option<Timestamp>, Refused> {
-        let peeked = asks.iter().map(|ask| self.state.table.peek(ask, now, at_least, reading));
-        let all = peeked.reduce(|one, other| match (one, other) {
-            (Ok(one), Ok(other)) => Ok(one.max(other)),
-            (Err(one), Err(other)) => Err(one.and(other)),
-            (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
-        });
-        all.unwrap_or(Ok(None))
     }
 
     /// Takes `n` permits, at least 1, of the key's value; or of each of its values, all of them or nothing. Turns are taken

@@ -12,6 +12,7 @@
 //!   as its own; and while any of its calls from there is in flight, it stays there (the guests).
 //! - Both are decided under the write lock of the value's shard, which all of its calls go through.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, TryLockError};
 
 use hashbrown::HashTable;
@@ -29,6 +30,9 @@ const N_SHARDS: usize = if cfg!(any(leap_loom, leap_shuttle)) { 1 } else { 16 };
 /// How many gates are looked at to find one at rest.
 const SCAN: usize = 32;
 
+/// How many searches of one call may be in vain, before its further values are not searched for.
+const VAIN_AT_MOST: u32 = 8;
+
 /// The gates of a rule, kept over reloads.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -36,7 +40,7 @@ pub(super) struct Table {
     n_keys: AtomicU32,
     /// Made when it is first needed.
     overflow: RwLock<Option<Gate>>,
-    /// Which values have calls from the overflow gate in flight: one hash per call.
+    /// Which values have calls from the overflow gate in flight: one hash per call and value.
     guests: Arc<Mutex<Vec<u64>>>,
     overflowed: AtomicU64,
 }
@@ -51,8 +55,8 @@ struct Shard {
     /// Places in `slots`.
     index: HashTable<u32>,
     slots: Vec<Slot>,
-    /// Where the next search for a gate at rest begins.
-    hand: usize,
+    /// Where the next search for a gate at rest begins. A hint, and so none of what the models look at.
+    hand: AtomicUsize,
     /// The latest reading by which a gate was at rest and taken away.
     swept_at: Timestamp,
 }
@@ -83,7 +87,7 @@ pub(super) struct Held {
     // In the order in which they are to go: a value is a guest until its permits are back.
     permits: Option<Permits>,
     turn: Option<Turn>,
-    _guest: Option<Guest>,
+    _guests: Option<Guests>,
 }
 
 impl Held {
@@ -99,18 +103,20 @@ impl Held {
     }
 }
 
-/// A call from the overflow gate that is in flight.
+/// The values by which a call from the overflow gate is in flight.
 #[derive(Debug)]
-struct Guest {
-    guests: Arc<Mutex<Vec<u64>>>,
-    hash: u64,
+struct Guests {
+    all: Arc<Mutex<Vec<u64>>>,
+    hashes: Box<[u64]>,
 }
 
-impl Drop for Guest {
+impl Drop for Guests {
     fn drop(&mut self) {
-        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = guests.iter().position(|hash| *hash == self.hash) {
-            guests.swap_remove(place);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        for hash in &self.hashes {
+            if let Some(place) = all.iter().position(|other| other == hash) {
+                all.swap_remove(place);
+            }
         }
     }
 }
@@ -118,10 +124,10 @@ impl Drop for Guest {
 /// What a value lets a call do: when to start if not now, and what it holds until its end.
 pub(super) type Taken = (Option<Timestamp>, Option<Held>);
 
-fn taken(part: Part, guest: Option<Guest>) -> Taken {
+fn taken(part: Part, guests: Option<Guests>) -> Taken {
     let Part { start, permits, turn } = part;
     let held = permits.is_some() || turn.is_some();
-    (start, held.then_some(Held { permits, turn, _guest: guest }))
+    (start, held.then_some(Held { permits, turn, _guests: guests }))
 }
 
 /// Where a value is counted.
@@ -170,7 +176,7 @@ impl Table {
         }
         let mut shard = home.write().unwrap_or_else(PoisonError::into_inner);
         let now = shard.moment(now, reading);
-        match self.place(&mut shard, ask, &[], now) {
+        match self.place(&mut shard, ask, &[], &mut 0, now) {
             Place::Slot(place) => {
                 shard.slots[place].gate.take(ask.n, now, at_least, reading).map(|part| taken(part, None))
             }
@@ -202,12 +208,13 @@ impl Table {
         // None of them may make room for another.
         let mut spared: Vec<_> = asks.iter().map(|ask| ask.hash).collect();
         spared.sort_unstable();
-        let mut n_shared = 0;
+        let (mut n_shared, mut vain) = (0, 0);
         let in_overflow: Vec<bool> = asks
             .iter()
             .map(|ask| {
-                let is_shared = self.place(&mut shards[shard_at(ask)], ask, &spared, now) == Place::Overflow;
-                n_shared += if is_shared { ask.n } else { 0 };
+                let shard = &mut shards[shard_at(ask)];
+                let is_shared = self.place(shard, ask, &spared, &mut vain, now) == Place::Overflow;
+                n_shared = if is_shared { ask.n.saturating_add(n_shared) } else { n_shared };
                 is_shared
             })
             .collect();
@@ -225,49 +232,114 @@ impl Table {
             .filter(|(_, is_shared)| !**is_shared)
             .map(|(ask, _)| own(ask).peek(ask.n, now, at_least, reading))
             .chain(overflow.iter().map(|gate| gate.peek(n_shared, now, at_least, reading)));
-        let told = peeked.reduce(|one, other| match (one, other) {
-            (Ok(one), Ok(other)) => Ok(one.max(other)),
-            (Err(one), Err(other)) => Err(one.and(other)),
-            (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
-        });
-        let start = told.unwrap_or(Ok(None))?;
+        let start = peeked.fold(Ok(None), both)?;
         // Only turns tell a later moment, and only turns are asked for by it.
         let now = start.unwrap_or(now);
-        let held = asks.iter().zip(&in_overflow).filter_map(|(ask, is_shared)| {
-            let taken = match overflow {
-                Some(gate) if *is_shared => self.take_as_guest(gate, ask, now, now, reading),
-                _ => own(ask).take(ask.n, now, now, reading).map(|part| taken(part, None)),
-            };
-            taken.map(|(_, held)| held).transpose()
-        });
-        Ok((start, held.collect::<Result<_, _>>()?))
+        let mut all_held = vec![];
+        // In one, as they were asked for: one by one, turns would be behind each other.
+        if let Some(gate) = overflow {
+            let shared = asks.iter().zip(&in_overflow).filter(|(_, is_shared)| **is_shared);
+            let hashes: Vec<_> = shared.map(|(ask, _)| ask.hash).collect();
+            all_held.extend(self.take_as_guests(gate, &hashes, n_shared, now, now, reading)?.1);
+        }
+        for (ask, _) in asks.iter().zip(&in_overflow).filter(|(_, is_shared)| !**is_shared) {
+            let part = own(ask).take(ask.n, now, now, reading)?;
+            all_held.extend(taken(part, None).1);
+        }
+        Ok((start, all_held))
     }
 
-    /// What one value would be told: when to start, if not now. Takes nothing. A value without a gate is told what a new gate
-    /// says.
+    /// What values, each named once and in the order of their hashes, would be told: when to start, if not now. Takes
+    /// nothing, and makes nobody a place.
+    ///
+    /// Unless others come in between, it is what [`take`](Self::take) and [`take_all`](Self::take_all) say.
     pub(super) fn peek(
         &self,
-        ask: &Ask<'_>,
+        asks: &[Ask<'_>],
         now: Timestamp,
         at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Option<Timestamp>, Refused> {
-        let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
-        match shard.gate(ask, now) {
-            Some(gate) => gate.peek(ask.n, shard.moment(now, reading), at_least, reading),
-            None => match shard.find(ask) {
+        let mut search = Search::new(self, asks);
+        let (mut told, mut n_shared, mut first_shared) = (Ok(None), 0_u64, None);
+        for ask in asks {
+            let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
+            let moment = shard.moment(now, reading);
+            let one = if let Some(gate) = shard.gate(ask, now) {
+                gate.peek(ask.n, moment, at_least, reading)
+            } else if let Some(place) = shard.find(ask) {
                 // It will be converted when it is next taken from.
-                Some(place) => {
-                    let gate = shard.slots[place].gate.converted(ask.limits, ask.generation, now);
-                    gate.peek(ask.n, now, at_least, reading)
+                let gate = shard.slots[place].gate.converted(ask.limits, ask.generation, moment);
+                gate.peek(ask.n, moment, at_least, reading)
+            } else {
+                drop(shard);
+                if search.finds_place(ask, asks, moment) {
+                    self.new_gate(ask, moment).peek(ask.n, moment, at_least, reading)
+                } else {
+                    n_shared = n_shared.saturating_add(ask.n);
+                    first_shared.get_or_insert((ask, moment));
+                    continue;
                 }
-                None => Gate::new(ask.limits, ask.generation, now).peek(ask.n, now, at_least, reading),
-            },
+            };
+            told = both(told, one);
+        }
+        let Some((ask, moment)) = first_shared else { return told };
+        let overflow = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
+        let shared = match &*overflow {
+            Some(gate) if gate.suits(ask.limits, ask.generation, moment) => {
+                gate.peek(n_shared, moment, at_least, reading)
+            }
+            Some(gate) => {
+                let gate = gate.converted(ask.limits, ask.generation, moment);
+                gate.peek(n_shared, moment, at_least, reading)
+            }
+            None => Gate::new(ask.limits, ask.generation, moment).peek(n_shared, moment, at_least, reading),
+        };
+        both(told, shared)
+    }
+
+    /// Has later searches go on behind what one for these values looks at in vain: for a call that is refused, and so
+    /// makes no search of its own.
+    #[cold]
+    pub(super) fn look_further(&self, asks: &[Ask<'_>], now: Timestamp) {
+        let mut search = Search::new(self, asks);
+        let is_new = |ask: &&Ask<'_>| {
+            let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
+            shard.find(ask).is_none()
+        };
+        if asks.iter().filter(is_new).all(|ask| search.finds_place(ask, asks, now)) {
+            return;
+        }
+        for (shard, passed) in self.shards.iter().zip(search.passed) {
+            if passed > 0
+                && let Ok(shard) = shard.0.try_read()
+            {
+                shard.hand.store(shard.nth_place(passed), Relaxed);
+            }
+        }
+    }
+
+    /// The gate that a value would get in a place of its own.
+    fn new_gate(&self, ask: &Ask<'_>, now: Timestamp) -> Gate {
+        let overflow = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
+        match &*overflow {
+            Some(gate) if !ask.is_exception && !gate.is_at_rest(now) => {
+                gate.split(ask.limits, ask.generation, now)
+            }
+            _ => Gate::new(ask.limits, ask.generation, now),
         }
     }
 
     /// Where to count a value; makes it a gate if there is room, and makes its gate suit its limits.
-    fn place(&self, shard: &mut Shard, ask: &Ask<'_>, spared: &[u64], now: Timestamp) -> Place {
+    /// `vain` counts the searches of one call that were.
+    fn place(
+        &self,
+        shard: &mut Shard,
+        ask: &Ask<'_>,
+        spared: &[u64],
+        vain: &mut u32,
+        now: Timestamp,
+    ) -> Place {
         if let Some(place) = shard.find(ask) {
             let gate = &mut shard.slots[place].gate;
             if !gate.suits(ask.limits, ask.generation, now) {
@@ -277,7 +349,10 @@ impl Table {
         }
         if ask.is_exception {
             self.n_keys.fetch_add(1, Relaxed);
-        } else if self.is_guest(ask.hash) || !self.make_room(shard, ask, spared, now) {
+        } else if *vain >= VAIN_AT_MOST || self.is_guest(ask.hash) {
+            return Place::Overflow;
+        } else if !self.make_room(shard, ask, spared, now) {
+            *vain += 1;
             return Place::Overflow;
         }
         let overflow = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
@@ -343,29 +418,31 @@ impl Table {
             if let Some(gate) = &*overflow
                 && gate.suits(ask.limits, ask.generation, now)
             {
-                return self.take_as_guest(gate, ask, now, at_least, reading);
+                return self.take_as_guests(gate, &[ask.hash], ask.n, now, at_least, reading);
             }
         }
         let mut overflow = self.overflow.write().unwrap_or_else(PoisonError::into_inner);
         let gate = suiting(&mut overflow, ask, now);
-        self.take_as_guest(gate, ask, now, at_least, reading)
+        self.take_as_guests(gate, &[ask.hash], ask.n, now, at_least, reading)
     }
 
-    fn take_as_guest(
+    /// Takes `n` permits for all values of `hashes` together.
+    fn take_as_guests(
         &self,
         gate: &Gate,
-        ask: &Ask<'_>,
+        hashes: &[u64],
+        n: u64,
         now: Timestamp,
         at_least: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
-        self.overflowed.fetch_add(1, Relaxed);
-        let part = gate.take(ask.n, now, at_least, reading)?;
-        let guest = part.permits.is_some().then(|| {
-            self.guests.lock().unwrap_or_else(PoisonError::into_inner).push(ask.hash);
-            Guest { guests: Arc::clone(&self.guests), hash: ask.hash }
+        self.overflowed.fetch_add(hashes.len() as u64, Relaxed);
+        let part = gate.take(n, now, at_least, reading)?;
+        let guests = part.permits.is_some().then(|| {
+            self.guests.lock().unwrap_or_else(PoisonError::into_inner).extend(hashes);
+            Guests { all: Arc::clone(&self.guests), hashes: hashes.into() }
         });
-        Ok(taken(part, guest))
+        Ok(taken(part, guests))
     }
 
     /// The permits in flight of one value that has a gate, for tests.
@@ -428,18 +505,24 @@ impl Shard {
     fn evict(&mut self, budget: &mut usize, spared: &[u64], now: Timestamp) -> bool {
         for _ in 0..self.slots.len().min(*budget) {
             *budget -= 1;
-            if self.hand >= self.slots.len() {
-                self.hand = 0;
-            }
-            let slot = &self.slots[self.hand];
+            let hand = self.nth_place(0);
+            let slot = &self.slots[hand];
             if slot.gate.is_at_rest(now) && spared.binary_search(&slot.hash).is_err() {
-                self.remove(self.hand);
+                *self.hand.get_mut() = hand;
+                self.remove(hand);
                 self.swept_at = self.swept_at.max(now);
                 return true;
             }
-            self.hand += 1;
+            *self.hand.get_mut() = hand + 1;
         }
         false
+    }
+
+    /// The place that a search comes to after `passed` others.
+    fn nth_place(&self, passed: usize) -> usize {
+        let hand = self.hand.load(Relaxed);
+        let hand = if hand < self.slots.len() { hand } else { 0 };
+        (hand + passed) % self.slots.len().max(1)
     }
 
     /// Takes a slot away; the last one takes its place.
@@ -453,6 +536,91 @@ impl Shard {
             *moved = u32::try_from(place).expect("a place before one that fits");
         }
         self.slots.swap_remove(place);
+    }
+}
+
+/// What the search for places of one call would find, without taking any gate away.
+struct Search<'a> {
+    table: &'a Table,
+    n_keys: u32,
+    /// How many searches were in vain.
+    vain: u32,
+    /// The shards, as bits, that the call will have locked: it takes nothing away there, but for values of the same shard.
+    homes: u32,
+    /// How many slots of each shard it has gone past.
+    passed: [usize; N_SHARDS],
+    /// The gates that would be taken away: their shards and slots.
+    victims: Vec<(usize, usize)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(table: &'a Table, asks: &[Ask<'_>]) -> Self {
+        let homes = asks.iter().fold(0, |homes, ask| homes | 1 << shard_of(ask.hash));
+        Self { table, n_keys: table.n_keys(), vain: 0, homes, passed: [0; N_SHARDS], victims: vec![] }
+    }
+
+    /// Whether a value that has no gate would get one, as by [`Table::place`]. None of `spared`, which are in the order of
+    /// their hashes, makes room for it.
+    fn finds_place(&mut self, ask: &Ask<'_>, spared: &[Ask<'_>], now: Timestamp) -> bool {
+        if ask.is_exception {
+            self.n_keys = self.n_keys.saturating_add(1);
+            return true;
+        }
+        if self.vain >= VAIN_AT_MOST || self.table.is_guest(ask.hash) {
+            return false;
+        }
+        let is_found = self.reserve(ask)
+            || (0..2).any(|_| self.evict(shard_of(ask.hash), spared, now) && self.reserve(ask));
+        self.vain += u32::from(!is_found);
+        is_found
+    }
+
+    fn reserve(&mut self, ask: &Ask<'_>) -> bool {
+        let has_room = self.n_keys < ask.max_keys;
+        self.n_keys += u32::from(has_room);
+        has_room
+    }
+
+    fn evict(&mut self, home: usize, spared: &[Ask<'_>], now: Timestamp) -> bool {
+        let mut budget = SCAN;
+        for distance in 0..N_SHARDS {
+            let at = (home + distance) % N_SHARDS;
+            if distance > 0 && self.homes & (1 << at) != 0 {
+                continue;
+            }
+            let shard = match self.table.shards[at].0.try_read() {
+                Ok(shard) => shard,
+                Err(TryLockError::Poisoned(shard)) => shard.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            for _ in 0..shard.slots.len().min(budget) {
+                budget -= 1;
+                let place = shard.nth_place(self.passed[at]);
+                let slot = &shard.slots[place];
+                if slot.gate.is_at_rest(now)
+                    && spared.binary_search_by_key(&slot.hash, |ask| ask.hash).is_err()
+                    && !self.victims.contains(&(at, place))
+                {
+                    self.victims.push((at, place));
+                    self.n_keys -= 1;
+                    return true;
+                }
+                self.passed[at] += 1;
+            }
+        }
+        false
+    }
+}
+
+/// What a call is told that asks two gates.
+fn both(
+    one: Result<Option<Timestamp>, Refused>,
+    other: Result<Option<Timestamp>, Refused>,
+) -> Result<Option<Timestamp>, Refused> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one.max(other)),
+        (Err(one), Err(other)) => Err(one.and(other)),
+        (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
     }
 }
 

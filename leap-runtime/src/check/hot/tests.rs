@@ -37,7 +37,7 @@ impl Hot {
         let key = key.to_key();
         let peeked = self.meet(&key, n, now, || now);
         let taken = self.take(&key, n, now, now, || now);
-        if self.n_keys() < self.rule.max_keys() && self.generation == 0 {
+        if self.generation == 0 {
             assert_eq!(peeked.err(), taken.as_ref().err().copied(), "asking and taking agree");
         }
         taken
@@ -764,7 +764,11 @@ proptest! {
             match step {
                 Step::Take { keys, n } => {
                     let key = if keys.len() == 1 { keys[0].to_key() } else { keys.to_key() };
-                    if let Ok(taken) = hot.take(&key, n, moment, moment, || moment) {
+                    let start = hot.start(&key, n, moment, moment, || moment);
+                    let taken = hot.take(&key, n, moment, moment, || moment);
+                    let told = taken.as_ref().map(|taken| taken.start).map_err(|refused| *refused);
+                    prop_assert_eq!(start, told, "asking and taking agree");
+                    if let Ok(taken) = taken {
                         let start = taken.start.map_or(now, Timestamp::as_nanos);
                         for key in &keys {
                             started.entry(*key).or_default().push((start, n));
