@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::key::Key;
 use crate::rule::{BreakerState, Dimension, Exceeded, FlowRule, RuleId, RuleKind};
 
 /// The name of a resource, shared without touching a reference count where it lives for ever.
@@ -149,9 +150,30 @@ pub(crate) enum By<'a> {
 /// What of a parameter's value is used up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HotFull {
-    Rate { fits: bool },
-    Pace { max_wait_ns: u64 },
-    Concurrency { in_flight: u32 },
+    Rate {
+        fits: bool,
+    },
+    Pace {
+        max_wait_ns: u64,
+    },
+    Concurrency {
+        in_flight: u32,
+    },
+    /// What a call asks for several of its values together, or for one that shares a limit with others.
+    RateTogether {
+        asked: u64,
+        is_shared: bool,
+        fits: bool,
+    },
+    ConcurrencyTogether {
+        asked: u64,
+        is_shared: bool,
+        in_flight: u32,
+    },
+    /// More values than a call may have.
+    TooLarge {
+        n_values: usize,
+    },
 }
 
 /// A call that was turned away: by which rule, why, and when to come back.
@@ -212,6 +234,17 @@ enum Seen {
     TooLate,
     /// As many permits in flight as may be.
     Busy,
+    /// The limit of a parameter, for several values of the call together: what it asked for is the observed.
+    FullTogether {
+        is_shared: bool,
+        fits: bool,
+    },
+    /// The same in flight: what it asked for is the time.
+    BusyTogether {
+        is_shared: bool,
+    },
+    /// More values than a call may have: as many as the time.
+    TooLarge,
     /// An open breaker.
     Open,
     /// A half-open breaker whose probes are out.
@@ -267,6 +300,13 @@ impl Blocked {
                 HotFull::Rate { fits: false } => (limit, 0.0, interval_ns, Seen::TooMany),
                 HotFull::Pace { max_wait_ns } => (limit, 0.0, max_wait_ns, Seen::TooLate),
                 HotFull::Concurrency { in_flight } => (limit, in_flight.into(), 0, Seen::Busy),
+                HotFull::RateTogether { asked, is_shared, fits } => {
+                    (limit, permits(asked), interval_ns, Seen::FullTogether { is_shared, fits })
+                }
+                HotFull::ConcurrencyTogether { asked, is_shared, in_flight } => {
+                    (limit, in_flight.into(), asked, Seen::BusyTogether { is_shared })
+                }
+                HotFull::TooLarge { n_values } => (0.0, 0.0, n_values as u64, Seen::TooLarge),
             },
             By::Custom { reason } => {
                 function = Some(reason);
@@ -340,14 +380,20 @@ impl Blocked {
     /// counted.
     pub fn limit(&self) -> Option<f64> {
         match self.seen {
-            Seen::Full | Seen::RelatedFull | Seen::TooMany | Seen::TooLate | Seen::Busy | Seen::System(_) => {
-                Some(self.limit)
-            }
+            Seen::Full
+            | Seen::RelatedFull
+            | Seen::TooMany
+            | Seen::TooLate
+            | Seen::Busy
+            | Seen::FullTogether { .. }
+            | Seen::BusyTogether { .. }
+            | Seen::System(_) => Some(self.limit),
             Seen::Open
             | Seen::Probing
             | Seen::Ramping
             | Seen::ForcedOpen
             | Seen::Denied
+            | Seen::TooLarge
             | Seen::Reason
             | Seen::NoTimer => None,
         }
@@ -361,7 +407,7 @@ impl Blocked {
             Seen::Full | Seen::RelatedFull => {
                 Some((self.limit.floor() + 1.0 - f64::from(self.asked)).max(0.0))
             }
-            Seen::TooMany | Seen::Busy | Seen::System(_) => Some(self.observed),
+            Seen::TooMany | Seen::Busy | Seen::BusyTogether { .. } | Seen::System(_) => Some(self.observed),
             _ => None,
         }
     }
@@ -378,7 +424,9 @@ impl fmt::Display for Blocked {
             Seen::RelatedFull => {
                 write!(f, "the limit of {limit} per {time:?} on its related resource is reached")
             }
-            Seen::Full | Seen::TooMany if *limit == 0.0 => write!(f, "{whose} limit is 0"),
+            Seen::Full | Seen::TooMany | Seen::FullTogether { .. } if *limit == 0.0 => {
+                write!(f, "{whose} limit is 0")
+            }
             Seen::Full => write!(f, "{whose} limit of {limit} per {time:?} is reached"),
             Seen::TooMany => {
                 write!(f, "{asked} permits at once can never fit {whose} limit of {limit} per {time:?}")
@@ -391,6 +439,27 @@ impl fmt::Display for Blocked {
                 write!(f, "{observed} of at most {limit} calls of the parameter's value are in flight")
             }
             Seen::Busy => write!(f, "{observed} of at most {limit} calls are in flight"),
+            Seen::FullTogether { is_shared, fits } => {
+                let can = if fits { "do not" } else { "can never" };
+                let asked = *observed;
+                write!(
+                    f,
+                    "{asked} permits for its values {can} fit the parameter's limit of {limit} per {time:?}"
+                )?;
+                shared(f, is_shared)
+            }
+            Seen::BusyTogether { is_shared } => {
+                let asked = self.ns;
+                write!(
+                    f,
+                    "{asked} permits for its values do not fit the parameter's limit of {limit} in flight"
+                )?;
+                shared(f, is_shared)?;
+                write!(f, ", of which {observed} are taken")
+            }
+            Seen::TooLarge => {
+                write!(f, "its {} values of the parameter are more than {}", self.ns, Key::MAX_ELEMENTS)
+            }
             Seen::Open => f.write_str("its circuit breaker is open"),
             Seen::Probing => f.write_str("its circuit breaker is half-open and all probes are out"),
             Seen::Ramping => {
@@ -429,6 +498,16 @@ impl fmt::Debug for Blocked {
 }
 
 impl Error for Blocked {}
+
+/// Whose limit it is.
+fn shared(f: &mut fmt::Formatter<'_>, is_shared: bool) -> fmt::Result {
+    f.write_str(if is_shared { ", shared by values beyond `max_keys`" } else { "" })
+}
+
+/// Permits as a figure.
+fn permits(n: u64) -> f64 {
+    u32::try_from(n).map_or(f64::from(u32::MAX), f64::from)
+}
 
 /// A time to wait, for people: in whole milliseconds where it has any, rounded up so that it is not too short.
 pub(crate) fn readable(time: Duration) -> Duration {

@@ -16,7 +16,7 @@ const WHOLE: usize = 1_024;
 /// A value that calls are counted by: a user's number, a product's name.
 ///
 /// Equal numbers are one key whatever their integer type; a number and its text are two. A call may also have
-/// [several](Self::elements) values, or none.
+/// [several](Self::elements) values, up to [256](Self::MAX_ELEMENTS), or none.
 ///
 /// 32 bytes, without an allocation for text of up to 30 bytes. Of text over 1 KiB the beginning is kept, and a
 /// fingerprint of the whole that nobody outside this process can foresee, so that what clients send bounds no memory.
@@ -71,7 +71,14 @@ impl Key {
     /// No value: rules that count by it do not apply to the call.
     pub const ABSENT: Self = Self(Value::Absent);
 
-    /// One key for several values, each of which is asked for; absent ones are left out. No value at all is not
+    /// How many values of one call are asked for, at most: with more of them it is blocked by every hot-parameter rule that
+    /// counts by the key. Repeated ones count each time, absent ones not.
+    ///
+    /// Each value of a collection costs a look-up, and what clients send must not make a call cost more than others can
+    /// afford. To leave some out would lift their limits. A larger batch is guarded in parts.
+    pub const MAX_ELEMENTS: usize = 256;
+
+    /// One key for several values, at most [`MAX_ELEMENTS`](Self::MAX_ELEMENTS), each of which is asked for; absent ones are left out. No value at all is not
     /// [absent](Self::ABSENT): there is just nothing to ask for.
     pub fn each(keys: impl IntoIterator<Item = Self>) -> Self {
         let mut all = vec![];
@@ -226,7 +233,8 @@ impl fmt::Display for Hashed {
 /// A value that calls can be counted by.
 ///
 /// Integers of every type, `bool`, `char` and text are; so are references, `Box`, `Arc`, `Rc`, `Cow` and `Option` of
-/// such (`None` is no value), and slices, arrays and `Vec` of them (each element is asked for). For your own types
+/// such (`None` is no value), and slices, arrays and `Vec` of them (each element is
+/// asked for, [256](Key::MAX_ELEMENTS) at most). For your own types
 /// implement it, or name a field of theirs as the key.
 ///
 /// A floating-point number is no key: `NaN` equals nothing, so that each call would be counted on its own, and `-0.0`

@@ -399,21 +399,69 @@ fn of_several_values_each_is_asked_and_a_block_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_collection_of_no_value_asks_for_nothing_and_one_of_a_thousand_for_each() {
+fn a_collection_of_no_value_asks_for_nothing_and_one_of_256_for_each() {
     let (registry, _) = registry_with(hot(of_users(0.0)));
     assert_eq!([calls(&registry, [0; 0], 9), calls(&registry, vec![None::<u32>; 3], 9)], [9, 9]);
     assert_eq!(calls(&registry, [0], 9), 0);
 
     let (registry, clock) = registry_with(hot(of_users(1.0)));
-    let many: Vec<u32> = (0..1_000).collect();
-    assert_eq!([calls(&registry, &many, 1), calls(&registry, &many, 1), calls(&registry, 999, 1)], [1, 0, 0]);
-    assert_eq!(registry.stats(R).unwrap().hot(0)[0].n_values(), 1_000);
+    let many: Vec<u32> = (0..256).collect();
+    assert_eq!([calls(&registry, &many, 1), calls(&registry, &many, 1), calls(&registry, 255, 1)], [1, 0, 0]);
+    assert_eq!(registry.stats(R).unwrap().hot(0)[0].n_values(), 256);
     clock.set(at(1_000));
     assert_eq!(calls(&registry, &many, 2), 1);
+    assert_eq!(calls(&registry, vec!["same"; 256], 1), 0);
     // More than there are places: those that find none share what there is for them together.
-    let all: Vec<u32> = (0..10_000).collect();
-    assert_eq!(calls(&registry, &all, 1), 0);
-    assert_eq!(calls(&registry, vec!["same"; 1_000], 1), 0);
+    let (registry, _) = registry_with(hot(of_users(1.0).with_max_keys(100).unwrap()));
+    assert_eq!(calls(&registry, &many, 1), 0);
+}
+
+#[test]
+fn a_collection_that_is_too_large_is_blocked_and_takes_no_place() {
+    assert_eq!(Key::MAX_ELEMENTS, 256);
+    let (registry, _) = registry_with(hot(of_users(1.0).except("bad", 0.0).unwrap()));
+    let many: Vec<u32> = (0..100_000).collect();
+    let blocked = enter(&registry, &many).unwrap_err();
+    assert_eq!((blocked.cause(), blocked.limit(), blocked.retry_after()), (Cause::Hot, None, None));
+    assert_eq!(
+        blocked.to_string(),
+        "`orders.create` is blocked: its 100000 values of the parameter are more than 256"
+    );
+    assert!(registry.enter_with(R).key("user", &many).would_pass().is_err());
+    assert_eq!(registry.stats(R).unwrap().hot(9)[0].n_values(), 0);
+    assert!(top(&registry).is_empty());
+    // No value is hidden behind others, and what is absent is no element.
+    assert_eq!(calls(&registry, &many[..257], 1), 0);
+    let absent: Vec<_> = (0..1_000).map(|user| (user < 256).then_some(user)).collect();
+    assert_eq!(calls(&registry, absent, 1), 1);
+}
+
+#[test]
+fn a_block_of_several_values_says_what_they_ask_for_together() {
+    let said = |rule: HotRule, users: &[u8]| {
+        let (registry, _) = registry_with(hot(rule));
+        let asked = registry.enter_with(R).key("user", users).would_pass().unwrap_err();
+        let blocked = enter(&registry, users).unwrap_err();
+        assert_eq!(asked.to_string(), blocked.to_string());
+        blocked.to_string().split_once(": ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        said(at_the_cap(of_users(3.0)), &[1, 2, 3, 4, 5]),
+        "4 permits for its values can never fit the parameter's limit of 3 per 1s, shared by values beyond `max_keys`"
+    );
+    assert_eq!(
+        said(at_the_cap(at_most(1)), &[0, 1, 2]),
+        "2 permits for its values do not fit the parameter's limit of 1 in flight, shared by values beyond `max_keys`, \
+         of which 0 are taken"
+    );
+    assert_eq!(
+        said(of_users(1.0), &[1, 2, 1]),
+        "2 permits for its values can never fit the parameter's limit of 1 per 1s"
+    );
+    assert_eq!(
+        said(at_most(1), &[1, 1]),
+        "2 permits for its values do not fit the parameter's limit of 1 in flight, of which 0 are taken"
+    );
 }
 
 #[test]

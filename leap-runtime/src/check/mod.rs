@@ -33,7 +33,7 @@ use self::flow::associated::{Associated, Watches};
 use self::flow::scoped::{Paced, Scoped, Selected};
 use self::flow::windows::Place;
 use self::flow::{Flow, Turns, patiently};
-use self::hot::{Hold, Hot, Refused};
+use self::hot::{Hold, Hot, Limit, Refused};
 use self::isolation::{Isolation, Ticket, ToWake};
 use self::system::{System, SystemRefusal};
 use crate::blocked::{By, HotFull, Refusal};
@@ -601,6 +601,16 @@ fn used_up(hot: &Hot, refused: Refused) -> Refusal<'_> {
             (limit, HotFull::Pace { max_wait_ns: nanos(hot.rule().max_wait().unwrap_or_default()) })
         }
         Refused::Concurrency { limit, in_flight } => (limit.into(), HotFull::Concurrency { in_flight }),
+        Refused::Together { asked, is_shared, of, until } => match of {
+            Limit::Rate { limit } => {
+                (limit, HotFull::RateTogether { asked, is_shared, fits: until.is_some() })
+            }
+            Limit::Pace { limit } => (limit, HotFull::RateTogether { asked, is_shared, fits: true }),
+            Limit::Concurrency { limit, in_flight } => {
+                (limit.into(), HotFull::ConcurrencyTogether { asked, is_shared, in_flight })
+            }
+        },
+        Refused::TooLarge { n_values } => (0.0, HotFull::TooLarge { n_values }),
     };
     Refusal { rule: hot.id(), by: By::Hot { limit, interval_ns: nanos(hot.rule().interval()), full }, until }
 }

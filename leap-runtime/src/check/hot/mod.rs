@@ -64,16 +64,40 @@ pub(crate) enum Refused {
     Pace { limit: f64, wait_ns: u64, until: Timestamp },
     /// Too many permits are in flight.
     Concurrency { limit: u32, in_flight: u32 },
+    /// Several elements of the call's collection were asked for together, `asked` permits in all; or its value shares one
+    /// limit with others that have no place.
+    Together { asked: u64, is_shared: bool, of: Limit, until: Option<Timestamp> },
+    /// More values than are asked for.
+    TooLarge { n_values: usize },
+}
+
+/// A limit that was asked for several values together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit {
+    Rate { limit: f64 },
+    Pace { limit: f64 },
+    Concurrency { limit: u32, in_flight: u32 },
 }
 
 impl Refused {
     /// From when on a call has another chance, where it is known.
     pub(crate) fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::Rate { until, .. } => *until,
+            Self::Rate { until, .. } | Self::Together { until, .. } => *until,
             Self::Pace { until, .. } => Some(*until),
-            Self::Concurrency { .. } => None,
+            Self::Concurrency { .. } | Self::TooLarge { .. } => None,
         }
+    }
+
+    /// The same, for what was asked for together.
+    fn together(self, asked: u64, is_shared: bool) -> Self {
+        let of = match self {
+            Self::Rate { limit, .. } => Limit::Rate { limit },
+            Self::Pace { limit, .. } => Limit::Pace { limit },
+            Self::Concurrency { limit, in_flight } => Limit::Concurrency { limit, in_flight },
+            Self::Together { .. } | Self::TooLarge { .. } => return self,
+        };
+        Self::Together { asked, is_shared, of, until: self.until() }
     }
 
     /// Of two values of one call: the first is named, with the later moment.
@@ -86,7 +110,11 @@ impl Refused {
                 Self::Pace { limit, wait_ns, until: until.max(other) }
             }
             (Self::Rate { limit, .. } | Self::Pace { limit, .. }, _) => Self::Rate { limit, until: None },
-            (concurrency @ Self::Concurrency { .. }, _) => concurrency,
+            (Self::Together { asked, is_shared, of, until }, other) => {
+                let until = until.zip(other).map(|(until, other)| until.max(other));
+                Self::Together { asked, is_shared, of, until }
+            }
+            (first @ (Self::Concurrency { .. } | Self::TooLarge { .. }), _) => first,
         }
     }
 }
@@ -270,9 +298,16 @@ impl Hot {
 
     /// What is to be asked for a key: of one value without an allocation.
     #[inline]
-    fn with_asks<R>(&self, key: &Key, n: u32, with: impl FnOnce(&[Ask<'_>]) -> R) -> R {
+    fn with_asks<R>(
+        &self,
+        key: &Key,
+        n: u32,
+        with: impl FnOnce(&[Ask<'_>]) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
         match key.elements() {
             [key] => with(&[self.ask(key, n)]),
+            // Before anything is done for each.
+            keys if keys.len() > Key::MAX_ELEMENTS => Err(Refused::TooLarge { n_values: keys.len() }),
             keys => with(&self.ask_each(keys, n)),
         }
     }
@@ -284,6 +319,7 @@ impl Hot {
             key,
             hash,
             n: n.max(1).into(),
+            n_named: 1,
             limits: exception.unwrap_or(&self.limits),
             is_exception: exception.is_some(),
             generation: self.generation,
@@ -299,6 +335,7 @@ impl Hot {
             let is_same = again.key == first.key;
             if is_same {
                 first.n = first.n.saturating_add(again.n);
+                first.n_named += 1;
             }
             is_same
         });

@@ -55,6 +55,7 @@ impl World {
             key: &key,
             hash,
             n: 1,
+            n_named: 1,
             limits: &self.limits,
             is_exception: false,
             generation: 0,

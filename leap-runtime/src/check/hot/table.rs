@@ -74,11 +74,23 @@ pub(super) struct Ask<'a> {
     pub(super) key: &'a Key,
     pub(super) hash: u64,
     pub(super) n: u64,
+    /// How often the call names the value.
+    pub(super) n_named: u32,
     pub(super) limits: &'a Arc<Limits>,
     /// It has limits of its own, and so always a gate.
     pub(super) is_exception: bool,
     pub(super) generation: u32,
     pub(super) max_keys: u32,
+}
+
+impl Ask<'_> {
+    /// What the value's own gate said, for the call.
+    fn told<T>(&self, told: Result<T, Refused>) -> Result<T, Refused> {
+        match told {
+            Err(refused) if self.n_named > 1 => Err(refused.together(self.n, false)),
+            told => told,
+        }
+    }
 }
 
 /// What a call holds of one value: its permits in flight until this is dropped, and its turn.
@@ -171,14 +183,15 @@ impl Table {
             let shard = home.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(gate) = shard.gate(ask, now) {
                 let now = shard.moment(now, reading);
-                return gate.take(ask.n, now, at_least, reading).map(|part| taken(part, None));
+                return ask.told(gate.take(ask.n, now, at_least, reading)).map(|part| taken(part, None));
             }
         }
         let mut shard = home.write().unwrap_or_else(PoisonError::into_inner);
         let now = shard.moment(now, reading);
         match self.place(&mut shard, ask, &[], &mut 0, now) {
             Place::Slot(place) => {
-                shard.slots[place].gate.take(ask.n, now, at_least, reading).map(|part| taken(part, None))
+                let told = shard.slots[place].gate.take(ask.n, now, at_least, reading);
+                ask.told(told).map(|part| taken(part, None))
             }
             Place::Overflow => self.take_from_overflow(ask, now, at_least, reading),
         }
@@ -230,20 +243,23 @@ impl Table {
             .iter()
             .zip(&in_overflow)
             .filter(|(_, is_shared)| !**is_shared)
-            .map(|(ask, _)| own(ask).peek(ask.n, now, at_least, reading))
-            .chain(overflow.iter().map(|gate| gate.peek(n_shared, now, at_least, reading)));
+            .map(|(ask, _)| ask.told(own(ask).peek(ask.n, now, at_least, reading)))
+            .chain(overflow.iter().map(|gate| {
+                let peeked = gate.peek(n_shared, now, at_least, reading);
+                peeked.map_err(|refused| refused.together(n_shared, true))
+            }));
         let start = peeked.fold(Ok(None), both)?;
         // Only turns tell a later moment, and only turns are asked for by it.
         let now = start.unwrap_or(now);
         let mut all_held = vec![];
         // In one, as they were asked for: one by one, turns would be behind each other.
         if let Some(gate) = overflow {
-            let shared = asks.iter().zip(&in_overflow).filter(|(_, is_shared)| **is_shared);
-            let hashes: Vec<_> = shared.map(|(ask, _)| ask.hash).collect();
+            let new = asks.iter().zip(&in_overflow).filter(|(_, is_shared)| **is_shared);
+            let hashes: Vec<_> = new.map(|(ask, _)| ask.hash).collect();
             all_held.extend(self.take_as_guests(gate, &hashes, n_shared, now, now, reading)?.1);
         }
         for (ask, _) in asks.iter().zip(&in_overflow).filter(|(_, is_shared)| !**is_shared) {
-            let part = own(ask).take(ask.n, now, now, reading)?;
+            let part = ask.told(own(ask).take(ask.n, now, now, reading))?;
             all_held.extend(taken(part, None).1);
         }
         Ok((start, all_held))
@@ -266,15 +282,15 @@ impl Table {
             let shard = self.shards[shard_of(ask.hash)].0.read().unwrap_or_else(PoisonError::into_inner);
             let moment = shard.moment(now, reading);
             let one = if let Some(gate) = shard.gate(ask, now) {
-                gate.peek(ask.n, moment, at_least, reading)
+                ask.told(gate.peek(ask.n, moment, at_least, reading))
             } else if let Some(place) = shard.find(ask) {
                 // It will be converted when it is next taken from.
                 let gate = shard.slots[place].gate.converted(ask.limits, ask.generation, moment);
-                gate.peek(ask.n, moment, at_least, reading)
+                ask.told(gate.peek(ask.n, moment, at_least, reading))
             } else {
                 drop(shard);
                 if search.finds_place(ask, asks, moment) {
-                    self.new_gate(ask, moment).peek(ask.n, moment, at_least, reading)
+                    ask.told(self.new_gate(ask, moment).peek(ask.n, moment, at_least, reading))
                 } else {
                     n_shared = n_shared.saturating_add(ask.n);
                     first_shared.get_or_insert((ask, moment));
@@ -295,7 +311,7 @@ impl Table {
             }
             None => Gate::new(ask.limits, ask.generation, moment).peek(n_shared, moment, at_least, reading),
         };
-        both(told, shared)
+        both(told, shared.map_err(|refused| refused.together(n_shared, true)))
     }
 
     /// Has later searches go on behind what one for these values looks at in vain: for a call that is refused, and so
@@ -437,7 +453,7 @@ impl Table {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<Taken, Refused> {
         self.overflowed.fetch_add(hashes.len() as u64, Relaxed);
-        let part = gate.take(n, now, at_least, reading)?;
+        let part = gate.take(n, now, at_least, reading).map_err(|refused| refused.together(n, true))?;
         let guests = part.permits.is_some().then(|| {
             self.guests.lock().unwrap_or_else(PoisonError::into_inner).extend(hashes);
             Guests { all: Arc::clone(&self.guests), hashes: hashes.into() }

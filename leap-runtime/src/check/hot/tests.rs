@@ -112,7 +112,8 @@ fn an_exception_holds_for_the_number_in_every_type_and_not_for_its_text() {
 #[test]
 fn a_collection_is_asked_for_each_element_and_a_block_charges_none() {
     let hot = hot(qps(1.0));
-    assert_eq!(hot.call([1, 2, 1], 1, at(0)).unwrap_err(), Refused::Rate { limit: 1.0, until: None });
+    let twice = Refused::Together { asked: 2, is_shared: false, of: Limit::Rate { limit: 1.0 }, until: None };
+    assert_eq!(hot.call([1, 2, 1], 1, at(0)).unwrap_err(), twice);
     assert!(hot.call(2, 1, at(0)).is_ok(), "2 was not charged");
     assert_eq!(
         hot.call([1, 2], 1, at(500)).unwrap_err(),
