@@ -881,3 +881,17 @@ fn values_of_a_collection_without_places_are_asked_for_together_before_anything_
     }
     assert!(call(&[1, 2, 3]).would_pass().is_ok() && call(&[1, 2, 3]).enter().is_ok());
 }
+
+#[test]
+fn a_value_that_is_blocked_in_a_full_table_finds_a_place_at_rest_when_it_comes_again() {
+    let (registry, _) = registry_with(hot(at_most(1).with_max_keys(4_000).unwrap()));
+    let held: Vec<_> = (0..4_000).map(|user| enter(&registry, user).unwrap()).collect();
+    let shared = enter(&registry, "shared").unwrap();
+    // One place of twenty is at rest.
+    let held: Vec<_> =
+        held.into_iter().enumerate().filter_map(|(i, entry)| (i % 20 > 0).then_some(entry)).collect();
+    for user in 10_000..10_100 {
+        assert!((0..20).any(|_| enter(&registry, user).is_ok()), "{user} is blocked for ever");
+    }
+    drop((held, shared));
+}
