@@ -4,13 +4,11 @@
 
 mod common;
 
-use std::cell::RefCell;
 use std::future::{Future, pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::Duration;
 
 use common::{R, at, ms, passes, qps, registry, registry_with};
@@ -527,30 +525,4 @@ fn an_async_call_that_would_wait_outside_a_runtime_is_blocked_and_told_why() {
     let mut second = Box::pin(paced(Arc::new(())).in_registry(&registry));
     let Poll::Ready(Err(blocked)) = poll_once(&mut second) else { panic!("it waits") };
     assert!(blocked.to_string().contains("there is no timer here to end that"), "{blocked}");
-}
-
-#[guarded("async.at_end", qps = 0)]
-async fn at_end() -> Result<(), Blocked> {
-    Ok(())
-}
-
-#[test]
-fn a_call_that_is_blocked_while_its_thread_ends_is_answered() {
-    struct AtEnd;
-    impl Drop for AtEnd {
-        fn drop(&mut self) {
-            assert!(matches!(poll_once(&mut pin!(at_end())), Poll::Ready(Err(_))));
-        }
-    }
-    thread_local!(static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) });
-
-    let thread = thread::spawn(|| {
-        // Thread-locals go in the order opposite to that in which they were first used: this one after all of leap's.
-        AT_END.set(Some(AtEnd));
-        assert!(matches!(poll_once(&mut pin!(at_end())), Poll::Ready(Err(_))));
-    });
-    thread.join().unwrap();
-    // No scope is left on a thread that is ending.
-    let stats = leap_runtime::registry().stats("async.at_end").unwrap();
-    assert_eq!(stats.totals().blocked(), 2);
 }
