@@ -11,7 +11,7 @@ use leap_runtime::{Behavior, Blocked, FlowRule, ManualClock, Registry, RuleSet, 
 
 static INSTALLED: LazyLock<Registry> = LazyLock::new(|| {
     let registry = Registry::builder().clock(ManualClock::new()).build();
-    registry.install().unwrap();
+    registry.install().expect("it is the first");
     registry
 });
 
