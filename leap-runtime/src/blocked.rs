@@ -206,8 +206,8 @@ pub(crate) enum HotFull {
 #[must_use = "a blocked call should be answered"]
 pub struct Blocked {
     resource: Name,
-    /// The function whose attribute gave the rule, or the reason of a check of the application's own.
-    word: Option<&'static str>,
+    /// With the reason of a check of the application's own.
+    rule: RuleId,
     limit: f64,
     /// Not of windows: what of those was taken is told by the limit.
     observed: f64,
@@ -216,8 +216,6 @@ pub struct Blocked {
     retry_after_ns: u64,
     at: Timestamp,
     asked: u32,
-    position: u16,
-    kind: RuleKind,
     seen: Seen,
 }
 
@@ -272,7 +270,7 @@ impl Blocked {
         reason = "blocked calls come in masses, and each goes by one of the arms"
     )]
     pub(crate) fn new(resource: Name, asked: u32, refusal: &Refusal<'_>, now: Timestamp) -> Self {
-        let RuleId { mut function, kind, position } = *refusal.rule;
+        let mut rule = refusal.rule.clone();
         let (limit, observed, ns, seen) = match refusal.by {
             By::Flow { rule, limit, fits } => {
                 let seen = if fits { Seen::Full } else { Seen::TooMany };
@@ -309,25 +307,13 @@ impl Blocked {
                 HotFull::TooLarge { n_values } => (0.0, 0.0, n_values as u64, Seen::TooLarge),
             },
             By::Custom { reason } => {
-                function = Some(reason);
+                rule = rule.with_reason(reason);
                 (0.0, 0.0, 0, Seen::Reason)
             }
             By::NoTimer => (0.0, 0.0, 0, Seen::NoTimer),
         };
         let retry_after_ns = refusal.until.map_or(NEVER, |until| until.since_ns(now));
-        Self {
-            resource,
-            word: function,
-            limit,
-            observed,
-            ns,
-            retry_after_ns,
-            at: now,
-            asked,
-            position,
-            kind,
-            seen,
-        }
+        Self { resource, rule, limit, observed, ns, retry_after_ns, at: now, asked, seen }
     }
 
     /// The same, for a call that has waited in vain until `now`.
@@ -342,18 +328,17 @@ impl Blocked {
 
     /// The kind of rule that said no.
     pub fn cause(&self) -> Cause {
-        self.kind.into()
+        self.rule.kind().into()
     }
 
     /// The rule that said no: the first, where several did.
     pub fn rule(&self) -> RuleId {
-        let function = if self.kind == RuleKind::Custom { None } else { self.word };
-        RuleId { function, kind: self.kind, position: self.position }
+        self.rule.without_reason()
     }
 
     /// The reason that a check of the application's own gave; none if a rule of leap's said no.
     pub fn reason(&self) -> Option<&'static str> {
-        if self.seen == Seen::Reason { self.word } else { None }
+        if self.seen == Seen::Reason { self.rule.function() } else { None }
     }
 
     /// How long to wait until a call has another chance, as far as this resource's own past tells.
@@ -418,7 +403,7 @@ impl fmt::Display for Blocked {
         let Self { limit, asked, observed, .. } = self;
         let time = Duration::from_nanos(self.ns);
         // A value of a parameter has a limit of its own; everything else is the resource's.
-        let whose = if self.kind == RuleKind::Hot { "the parameter's" } else { "its" };
+        let whose = if self.rule.kind() == RuleKind::Hot { "the parameter's" } else { "its" };
         write!(f, "`{}` is blocked: ", self.resource())?;
         match self.seen {
             Seen::RelatedFull => {
@@ -435,7 +420,7 @@ impl fmt::Display for Blocked {
                 write!(f, "{whose} next turn has not come, and it does not wait")
             }
             Seen::TooLate => write!(f, "{whose} turn would not come within {time:?}, its longest wait"),
-            Seen::Busy if self.kind == RuleKind::Hot => {
+            Seen::Busy if self.rule.kind() == RuleKind::Hot => {
                 write!(f, "{observed} of at most {limit} calls of the parameter's value are in flight")
             }
             Seen::Busy => write!(f, "{observed} of at most {limit} calls are in flight"),
@@ -471,7 +456,7 @@ impl fmt::Display for Blocked {
                 let in_flight = u32::try_from(self.ns).unwrap_or(u32::MAX);
                 Exceeded { dimension, observed: *observed, limit: *limit, in_flight }.fmt(f)
             }
-            Seen::Reason => f.write_str(self.word.unwrap_or("no reason given")),
+            Seen::Reason => f.write_str(self.rule.function().unwrap_or("no reason given")),
             Seen::NoTimer => f.write_str(
                 "it would have to wait, and there is no timer here to end that: see `Builder::sleep`",
             ),

@@ -35,7 +35,7 @@ impl Registry {
     pub fn breakers(&self, resource: &str) -> Vec<BreakerHandle> {
         let Some(resource) = self.find(resource) else { return vec![] };
         let handle =
-            |breaker: &Breaker| BreakerHandle { resource: Arc::clone(&resource), rule: breaker.id() };
+            |breaker: &Breaker| BreakerHandle { resource: Arc::clone(&resource), rule: breaker.id().clone() };
         resource.plan().breakers().iter().map(handle).collect()
     }
 }
@@ -60,8 +60,8 @@ impl BreakerHandle {
     }
 
     /// The breaker's rule.
-    pub fn rule(&self) -> RuleId {
-        self.rule
+    pub fn rule(&self) -> &RuleId {
+        &self.rule
     }
 
     /// Where the breaker stands; none if its rule stands no longer, or is off.
@@ -98,12 +98,12 @@ impl BreakerHandle {
         let done =
             self.resource.with_plan(|plan| self.find(plan.breakers()).map(|breaker| act(breaker, now)));
         if let Some(Some(moved)) = done {
-            entry::tell_transition(&self.resource, self.rule, moved, now);
+            entry::tell_transition(&self.resource, &self.rule, moved, now);
         }
         done.is_some()
     }
 
     fn find<'a>(&self, breakers: &'a [Breaker]) -> Option<&'a Breaker> {
-        breakers.iter().find(|breaker| breaker.id() == self.rule)
+        breakers.iter().find(|breaker| *breaker.id() == self.rule)
     }
 }

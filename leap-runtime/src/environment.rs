@@ -14,7 +14,7 @@ use crate::check::custom::Custom;
 use crate::check::system::{System, SystemProbe};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::event::{ContainedPanic, Observer};
-use crate::rule::{RuleId, RuleKind, SystemRule};
+use crate::rule::{RuleId, SystemRule};
 use crate::timer::{Alarm, Sleep};
 use crate::tree::Tree;
 
@@ -201,9 +201,8 @@ impl Environment {
     }
 
     /// Replaces the rules for the system.
-    pub(crate) fn load_system(&self, rules: &[SystemRule]) {
-        let id = |i| RuleId::new(None, RuleKind::System, i);
-        self.replace_system(|_| rules.iter().enumerate().map(|(i, rule)| (id(i), rule.clone())).collect());
+    pub(crate) fn load_system(&self, rules: Vec<(RuleId, SystemRule)>) {
+        self.replace_system(|_| rules);
     }
 
     fn replace_system(&self, rules: impl FnOnce(&System) -> Vec<(RuleId, SystemRule)>) {

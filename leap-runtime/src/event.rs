@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::blocked::Blocked;
 use crate::clock::Timestamp;
-use crate::rule::{BreakerState, RuleId};
+use crate::history::RuleAction;
+use crate::rule::{BreakerState, RuleChange, RuleId};
 
 /// How a call that was let through ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,9 +58,14 @@ pub trait Observer: Send + Sync + 'static {
         let _ = transition;
     }
 
-    /// Rules were loaded.
+    /// Rules were loaded, patched, removed, promoted or taken back, and something has changed by it.
     fn on_load(&self, report: &LoadReport) {
         let _ = report;
+    }
+
+    /// A change of the rules was refused: nothing is changed.
+    fn on_reject(&self, rejected: &RuleAction) {
+        let _ = rejected;
     }
 
     /// A panic in code that leap calls (a predicate, another observer) was contained.
@@ -79,6 +85,10 @@ impl<T: Observer + ?Sized> Observer for Arc<T> {
 
     fn on_load(&self, report: &LoadReport) {
         (**self).on_load(report);
+    }
+
+    fn on_reject(&self, rejected: &RuleAction) {
+        (**self).on_reject(rejected);
     }
 
     fn on_panic(&self, panic: &ContainedPanic<'_>) {
@@ -105,8 +115,8 @@ impl Transition<'_> {
     }
 
     /// The breaker's rule.
-    pub fn rule(&self) -> RuleId {
-        self.rule
+    pub fn rule(&self) -> &RuleId {
+        &self.rule
     }
 
     /// The state it left.
@@ -170,26 +180,35 @@ impl ContainedPanic<'_> {
     }
 }
 
-/// What loading a rule set changed.
+/// What a change of the rules has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct LoadReport {
-    pub(crate) added: usize,
-    pub(crate) changed: usize,
+    pub(crate) version: u64,
+    pub(crate) changes: Vec<RuleChange>,
     pub(crate) kept: usize,
-    pub(crate) removed: usize,
     pub(crate) notes: Vec<String>,
 }
 
 impl LoadReport {
-    /// Rules that did not stand before.
-    pub fn added(&self) -> usize {
-        self.added
+    /// The version of the rules from now on. It is the one before where nothing was changed.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
-    /// Rules that stood in the same place with other values. They keep their live state where it still fits.
+    /// The rules that were added, changed or removed, by source and resource.
+    pub fn changes(&self) -> &[RuleChange] {
+        &self.changes
+    }
+
+    /// Rules that did not stand before.
+    pub fn added(&self) -> usize {
+        self.changes.iter().filter(|change| change.from().is_none()).count()
+    }
+
+    /// Rules that stood under the same id with other values. Whether they keep their live state
+    /// [is said](RuleChange::state) of each.
     pub fn changed(&self) -> usize {
-        self.changed
+        self.changes.len() - self.added() - self.removed()
     }
 
     /// Rules that stood before as they are now. They keep their live state.
@@ -199,21 +218,46 @@ impl LoadReport {
 
     /// Rules that stand no longer.
     pub fn removed(&self) -> usize {
-        self.removed
+        self.changes.iter().filter(|change| change.to().is_none()).count()
     }
 
-    /// What an operator should know of the rules loaded, a line each: a limit that is none, a limit on calls in
-    /// flight that does not see those already running, rules that the attributes of functions called so far gave and that
-    /// do not hold any more.
+    /// What an operator should know of the rules that were changed, a line each: a limit that is none, rules that say the
+    /// same, a limit on calls in flight that does not see those already running, rules that the attributes of functions
+    /// called so far gave and that do not hold any more.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
 impl fmt::Display for LoadReport {
+    /// A line of numbers, then a line for each change, up to 20 of them, and for each note.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { added, changed, kept, removed, notes } = self;
+        /// More would hide what matters.
+        const SHOWN: usize = 20;
+        let (added, changed, removed) = (self.added(), self.changed(), self.removed());
+        let Self { changes, kept, notes, .. } = self;
         write!(f, "rules: {added} added, {changed} changed, {kept} kept, {removed} removed")?;
+        changes.iter().take(SHOWN).try_for_each(|change| write!(f, "\n  {change}"))?;
+        if changes.len() > SHOWN {
+            write!(f, "\n  and {} more", changes.len() - SHOWN)?;
+        }
         notes.iter().try_for_each(|note| write!(f, "\n  {note}"))
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for LoadReport {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+
+        let mut report = serializer.serialize_struct("LoadReport", 7)?;
+        report.serialize_field("version", &self.version)?;
+        report.serialize_field("added", &self.added())?;
+        report.serialize_field("changed", &self.changed())?;
+        report.serialize_field("kept", &self.kept)?;
+        report.serialize_field("removed", &self.removed())?;
+        report.serialize_field("changes", &self.changes)?;
+        report.serialize_field("notes", &self.notes)?;
+        report.end()
     }
 }

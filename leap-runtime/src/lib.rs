@@ -79,8 +79,10 @@ pub mod window;
 
 mod blocked;
 mod event;
+mod history;
 mod key;
 mod rule;
+mod rulebook;
 
 mod check;
 mod current;
@@ -96,6 +98,7 @@ mod callsite;
 mod entry;
 mod registry;
 mod resource;
+mod sources;
 
 #[doc(hidden)]
 pub mod __private;
@@ -116,17 +119,17 @@ pub use context::{Context, Contextual, InContext};
 pub use current::{Current, current};
 pub use entry::Entry;
 pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Transition};
+pub use history::{RuleAction, What};
 pub use key::{Hashed, Key, ToKey};
 pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
-pub use registry::{
-    Builder, CheckId, EnterWith, InRegistry, InstallError, LoadError, Registry, Scoped, registry,
-};
+pub use registry::{Builder, CheckId, EnterWith, InRegistry, InstallError, Registry, Scoped, registry};
 pub use rule::{
     AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, HotRule,
-    IsolationRule, KeySelector, Mode, Precision, Recovery, Relation, Rule, RuleError, RuleId, RuleKind,
-    RuleSet, Strategy, SystemRule,
+    IsolationRule, KeySelector, LoadError, Mode, NamedRule, Precision, Recovery, Rejection, Relation, Rule,
+    RuleChange, RuleError, RuleId, RuleKind, RuleSet, State, Strategy, SystemRule,
 };
+pub use sources::Source;
 pub use stats::{
     BreakerStats, HotStats, HotValue, Percentiles, ResourceStats, ShareStats, StatsTable, Traffic,
 };

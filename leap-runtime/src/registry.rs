@@ -1,14 +1,13 @@
 //! The registry: every resource by name, and the one global of the crate.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use dashmap::DashMap;
@@ -23,10 +22,11 @@ use crate::check::system::{HostProbe, SystemProbe, SystemStats};
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{self, Entering, Entry};
 use crate::environment::{AnyClock, Environment, Settings};
-use crate::event::{LoadReport, Observer};
+use crate::event::Observer;
+use crate::history::Rules;
 use crate::key::{Key, ToKey};
 use crate::resource::{Handle, Resource};
-use crate::rule::{Mode, NAME_MAX, OVERFLOW, Relation, Rule, RuleKind, RuleSet, SystemRule, is_name};
+use crate::rule::{OVERFLOW, Rule, is_name};
 use crate::timer::{self, Sleep};
 use crate::tree::CallTree;
 
@@ -58,8 +58,7 @@ pub struct Registry {
 struct Inner {
     environment: Arc<Environment>,
     resources: DashMap<Arc<str>, Arc<Resource>>,
-    /// The rules loaded last. Held while loading, so that loads come one after another.
-    loaded: Mutex<RuleSet>,
+    rules: Rules,
 }
 
 // The map is changed by its own methods only, none of which calls code that may panic.
@@ -181,75 +180,18 @@ impl Registry {
         }
     }
 
-    /// Loads rules in place of those loaded before. They hold from the next call on.
-    ///
-    /// A loaded rule replaces *all* rules of its kind that attributes gave the resource; loading a set without it
-    /// brings them back. The [kinds](crate::RuleKind) are flow, isolation, hot, authority, and each strategy of a breaker
-    /// for itself: slow ratio, error ratio, error count. So a loaded hot rule also puts aside those of other keys. If no
-    /// call gives its key it limits nothing, and the calls are [missing](crate::HotStats::missing) in
-    /// [`ResourceStats::hot`](crate::ResourceStats::hot).
-    ///
-    /// A rule in the same place as before keeps its live state where it fits: a breaker of the same
-    /// window stays open. What passed before counts on in the windows of a rule that keeps its place and interval, and
-    /// in windows of a shape that stood already (the same interval and buckets, or exact ones, which remember as many
-    /// permits as the largest exact limit so far). Any other window starts empty.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError`] if a resource's name is empty or over 1 KiB long. Then nothing is replaced.
-    pub fn load(&self, rules: RuleSet) -> Result<LoadReport, LoadError> {
-        if let Some((name, _)) = rules.iter().find(|(name, _)| !is_name(name)) {
-            return Err(LoadError { name: name.to_owned() });
-        }
-        let mut loaded = self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut report = LoadReport::default();
-        let mut to_wake = ToWake::default();
-        for (name, _) in loaded.iter().filter(|(name, _)| rules.of(name).is_empty()) {
-            report.removed += loaded.of(name).len();
-            to_wake.add(self.resource(name).load(&[], Watches::default()));
-        }
-        for (name, rules) in rules.iter() {
-            let resource = self.resource(name);
-            compare(loaded.of(name), rules, &mut report);
-            note(name, &resource, loaded.of(name), rules, &mut report);
-            let (watches, woken) = self.watches(rules);
-            to_wake.add(woken);
-            to_wake.add(resource.load(rules, watches));
-        }
-        for rule in loaded.iter().flat_map(|(_, rules)| rules) {
-            if let Some(related) = related(rule) {
-                to_wake.add(self.resource(related).unwatch());
-            }
-        }
-        compare_system(loaded.of_system(), rules.of_system(), &mut report);
-        let environment = &self.inner.environment;
-        if loaded.of_system() != rules.of_system() {
-            environment.load_system(rules.of_system());
-        }
-        *loaded = rules;
-        drop(loaded);
-        to_wake.wake();
-        let system = environment.system();
-        if system.guards() {
-            // Nobody's code is called with the lock held. The first sample is what use of the processor is measured from.
-            let now = environment.now();
-            environment.sample_if_due(&system, now);
-            report.notes.extend(system.notes(now));
-        }
-        environment.tell(|observer| observer.on_load(&report));
-        Ok(report)
-    }
-
     /// The windows over other resources that these rules ask. Other resources are locked for it, so no lock of a resource's
     /// is to be held; whom that lets go on is to be woken with none held at all.
-    pub(crate) fn watches(&self, rules: &[Rule]) -> (Watches, ToWake) {
+    ///
+    /// A resource that is new is not asked for its own rules here: they may watch this one.
+    pub(crate) fn watches<'a>(&self, rules: impl IntoIterator<Item = &'a Rule>) -> (Watches, ToWake) {
         let to_wake = RefCell::new(ToWake::default());
-        let flow = rules.iter().filter_map(|rule| match rule {
+        let flow = rules.into_iter().filter_map(|rule| match rule {
             Rule::Flow(rule) => Some(rule),
             _ => None,
         });
         let watches = Watches::of(flow, |related, rule| {
-            let (watch, woken) = self.resource(related).watch(rule);
+            let (watch, woken) = self.node_or_new(related).watch(rule);
             to_wake.borrow_mut().add(woken);
             watch
         });
@@ -291,11 +233,6 @@ impl Registry {
     /// rule was ever loaded.
     pub fn sample_system(&self) {
         self.inner.environment.sample_system();
-    }
-
-    /// The rules loaded last.
-    pub fn loaded(&self) -> RuleSet {
-        self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has `observer` told of everything that happens from now on.
@@ -366,105 +303,65 @@ impl Registry {
 
     /// The resource of that name, made if it is new. A name that cannot be one leads to the overflow resource.
     pub(crate) fn resource(&self, name: &str) -> Arc<Resource> {
-        let name = if is_name(name) { name } else { OVERFLOW };
-        if let Some(resource) = self.find(name) {
-            return resource;
-        }
-        let name: Arc<str> = name.into();
-        let make = || Arc::new(Resource::new(Arc::clone(&name), Arc::clone(&self.inner.environment)));
-        Arc::clone(&self.inner.resources.entry(Arc::clone(&name)).or_insert_with(make))
+        self.made_ready(self.node_or_new(name))
     }
 
+    /// The resource of that name, if it was made, or a rule names it.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Resource>> {
-        let name = if is_name(name) { name } else { OVERFLOW };
-        self.inner.resources.get(name).map(|resource| Arc::clone(&resource))
+        match self.node(name) {
+            Some(resource) => Some(self.made_ready(resource)),
+            None => self.rules().book().names(name).then(|| self.resource(name)),
+        }
     }
 
     /// All resources, in the order of their names.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
+        self.nodes().into_iter().map(|resource| self.made_ready(resource)).collect()
+    }
+
+    /// Sees to it that the resource goes by the rules from outside. That is not done while it is made, as it locks others.
+    #[inline]
+    fn made_ready(&self, resource: Arc<Resource>) -> Arc<Resource> {
+        if !resource.is_ready() {
+            self.make_ready(&resource);
+        }
+        resource
+    }
+
+    #[cold]
+    fn make_ready(&self, resource: &Resource) {
+        // Rules that are loaded meanwhile are given to it too, and are later ones: see `Resource::load`.
+        self.load_into(resource, &self.rules().book()).to_wake.wake();
+    }
+
+    /// The resource of that name as it is, perhaps without the rules from outside.
+    pub(crate) fn node(&self, name: &str) -> Option<Arc<Resource>> {
+        let name = if is_name(name) { name } else { OVERFLOW };
+        self.inner.resources.get(name).map(|resource| Arc::clone(&resource))
+    }
+
+    fn node_or_new(&self, name: &str) -> Arc<Resource> {
+        if let Some(resource) = self.node(name) {
+            return resource;
+        }
+        let name: Arc<str> = if is_name(name) { name } else { OVERFLOW }.into();
+        let make = || Arc::new(Resource::new(Arc::clone(&name), Arc::clone(&self.inner.environment)));
+        Arc::clone(&self.inner.resources.entry(Arc::clone(&name)).or_insert_with(make))
+    }
+
+    /// All resources as they are.
+    pub(crate) fn nodes(&self) -> Vec<Arc<Resource>> {
         let mut all: Vec<_> = self.inner.resources.iter().map(|pair| Arc::clone(pair.value())).collect();
         all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         all
     }
-}
 
-/// Counts what becomes of the rules of one resource, kind by kind and place by place.
-fn compare(before: &[Rule], after: &[Rule], report: &mut LoadReport) {
-    let kinds: BTreeSet<RuleKind> = before.iter().chain(after).map(Rule::kind).collect();
-    for kind in kinds {
-        let of_kind = |rules: &[Rule]| -> Vec<Rule> {
-            rules.iter().filter(|rule| rule.kind() == kind).cloned().collect()
-        };
-        let (before, after) = (of_kind(before), of_kind(after));
-        let kept = before.iter().zip(&after).filter(|(before, after)| before == after).count();
-        report.kept += kept;
-        report.changed += before.len().min(after.len()) - kept;
-        report.added += after.len().saturating_sub(before.len());
-        report.removed += before.len().saturating_sub(after.len());
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.inner.environment
     }
-}
 
-/// As [`compare`], of rules for the system.
-fn compare_system(before: &[SystemRule], after: &[SystemRule], report: &mut LoadReport) {
-    let kept = before.iter().zip(after).filter(|(before, after)| before == after).count();
-    report.kept += kept;
-    report.changed += before.len().min(after.len()) - kept;
-    report.added += after.len().saturating_sub(before.len());
-    report.removed += before.len().saturating_sub(after.len());
-}
-
-/// Whether calls may have to wait by this rule.
-fn has_wait(rule: &Rule) -> bool {
-    match rule {
-        Rule::Flow(rule) => rule.is_paced(),
-        Rule::Isolation(rule) => !rule.queue_time().is_zero(),
-        Rule::Hot(rule) => rule.max_wait().is_some(),
-        Rule::Breaker(_) | Rule::Authority(_) => false,
-    }
-}
-
-/// The resource that a rule watches beside its own.
-fn related(rule: &Rule) -> Option<&str> {
-    match rule {
-        Rule::Flow(rule) => match rule.relation() {
-            Relation::Associated(related) => Some(related),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn note(name: &str, resource: &Resource, before: &[Rule], after: &[Rule], report: &mut LoadReport) {
-    for rule in after {
-        if let Rule::Flow(flow) = rule
-            && flow.permits().is_none()
-            && !flow.is_paced()
-        {
-            report.notes.push(format!("`{name}`: {flow}: a limit above 2147483647 per window is no limit"));
-        }
-        if has_wait(rule) && !resource.environment().has_timer() {
-            report.notes.push(format!(
-                "`{name}`: {rule}: async calls that would have to wait are blocked, as there is no timer: see `Builder::sleep`"
-            ));
-        }
-    }
-    let kinds = |rules: &[Rule]| rules.iter().map(Rule::kind).collect::<BTreeSet<_>>();
-    for kind in kinds(after).difference(&kinds(before)) {
-        let (name_of_kind, n) = (kind.name(), resource.n_of_attributes(*kind));
-        if n > 0 {
-            report.notes.push(format!(
-                "`{name}`: the {name_of_kind} rules loaded replace {n} of attributes, until a load without any"
-            ));
-        }
-    }
-    let isolates = |rules: &[Rule]| {
-        rules.iter().any(|rule| rule.kind() == RuleKind::Isolation && rule.mode() == Mode::Enforce)
-    };
-    let in_flight = resource.node().in_flight();
-    if in_flight > 0 && isolates(after) && !isolates(before) {
-        report.notes.push(format!(
-            "`{name}`: the {in_flight} calls already in flight are not in the new isolation's count"
-        ));
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.inner.rules
     }
 }
 
@@ -561,7 +458,7 @@ impl Builder {
             hides_values: self.hides_values,
         });
         let inner =
-            Inner { environment: Arc::new(environment), resources: DashMap::new(), loaded: Mutex::default() };
+            Inner { environment: Arc::new(environment), resources: DashMap::new(), rules: Rules::default() };
         Registry { inner: Arc::new(inner) }
     }
 }
@@ -668,6 +565,10 @@ impl<'a> EnterWith<'a> {
     pub fn would_pass(self) -> Result<(), Blocked> {
         match self.registry.find(self.resource) {
             Some(resource) => self.with(|request| entry::peek(&Handle::Shared(resource), request)),
+            None if !self.registry.rules().book().rules_for(self.resource).is_empty() => {
+                let resource = self.registry.resource(self.resource);
+                self.with(|request| entry::peek(&Handle::Shared(resource), request))
+            }
             None => {
                 let name = if is_name(self.resource) { self.resource } else { OVERFLOW };
                 self.with(|request| entry::peek_new(&self.registry.inner.environment, name, request))
@@ -679,28 +580,6 @@ impl<'a> EnterWith<'a> {
 /// A check that was added to a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CheckId(u64);
-
-/// Why rules could not be loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadError {
-    name: String,
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.name.is_empty() {
-            return f.write_str("a rule is given for a resource without a name");
-        }
-        let start: String = self.name.chars().take(32).collect();
-        write!(
-            f,
-            "the resource name `{start}…` is {} bytes long; at most {NAME_MAX} are allowed",
-            self.name.len()
-        )
-    }
-}
-
-impl Error for LoadError {}
 
 /// Live scopes anywhere: while there are none, nobody looks for one.
 static N_SCOPES: AtomicUsize = AtomicUsize::new(0);

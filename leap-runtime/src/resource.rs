@@ -1,5 +1,6 @@
 //! A resource: its numbers, its rules and the plan made of them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::node::Node;
-use crate::rule::{FlowRule, Rule, RuleId, RuleKind};
+use crate::rule::{FlowRule, Mode, Rule, RuleId, RuleKind};
 use crate::share::{Shares, Witnesses};
 
 /// What is protected, by name.
@@ -28,6 +29,8 @@ pub(crate) struct Resource {
     plan: ArcSwap<Plan>,
     /// Whether the plan is [idle](Plan::is_idle): spares calls a look at it.
     is_idle: AtomicBool,
+    /// Whether rules from outside have been asked for.
+    is_ready: AtomicBool,
     /// Locked by those who change rules, never by calls.
     sources: Mutex<Sources>,
 }
@@ -36,11 +39,33 @@ pub(crate) struct Resource {
 #[derive(Debug, Default)]
 struct Sources {
     attributes: Vec<Attribute>,
-    loaded: Vec<Rule>,
+    /// The version of the rules from outside that these are of.
+    version: u64,
+    loaded: Vec<(RuleId, Rule)>,
     /// The windows over other resources that the loaded rules ask.
     watches: Watches,
     /// The windows over this one that rules of others ask.
     watchers: Watchers,
+}
+
+/// What is to be done when rules have been loaded, with no lock held.
+#[derive(Debug, Default)]
+#[must_use = "those who may go on are to be woken"]
+pub(crate) struct Loaded {
+    pub(crate) to_wake: ToWake,
+    /// What an operator should know.
+    pub(crate) notes: Vec<String>,
+    /// The resources that the rules before watched.
+    pub(crate) unwatched: Vec<Box<str>>,
+}
+
+impl Loaded {
+    pub(crate) fn add(&mut self, other: Self) {
+        let Self { to_wake, mut notes, mut unwatched } = other;
+        self.to_wake.add(to_wake);
+        self.notes.append(&mut notes);
+        self.unwatched.append(&mut unwatched);
+    }
 }
 
 /// The rules of one function's attribute.
@@ -55,27 +80,26 @@ struct Attribute {
 }
 
 impl Sources {
-    /// The rules in force: a loaded rule replaces the attributes' rules of its kind; attributes add up.
+    /// The rules at work: a loaded rule replaces the attributes' rules of its kind, unless it is in shadow; attributes add up.
     fn rules(&self) -> Vec<(RuleId, Rule)> {
-        let is_replaced = |kind| self.loaded.iter().any(|rule| rule.kind() == kind);
+        let is_replaced =
+            |kind| self.loaded.iter().any(|(_, rule)| rule.kind() == kind && rule.mode() != Mode::Shadow);
         let mut rules = vec![];
         for attribute in &self.attributes {
             for rule in attribute.rules.iter().filter(|rule| !is_replaced(rule.kind())) {
-                push(&mut rules, Some(attribute.function), rule.clone());
+                push(&mut rules, attribute.function, rule.clone());
             }
         }
-        for rule in &self.loaded {
-            push(&mut rules, None, rule.clone());
-        }
+        rules.extend(self.loaded.iter().cloned());
         rules
     }
 }
 
-/// Adds a rule under the id of its source, its kind, and its place among those of the same.
-fn push(rules: &mut Vec<(RuleId, Rule)>, function: Option<&'static str>, rule: Rule) {
-    let before = |(id, _): &&(RuleId, Rule)| id.function() == function && id.kind() == rule.kind();
+/// Adds a rule under the id of its function, its kind, and its place among those of the same.
+fn push(rules: &mut Vec<(RuleId, Rule)>, function: &'static str, rule: Rule) {
+    let before = |(id, _): &&(RuleId, Rule)| id.function() == Some(function) && id.kind() == rule.kind();
     let position = rules.iter().filter(before).count();
-    rules.push((RuleId::new(function, rule.kind(), position), rule));
+    rules.push((RuleId::new(Some(function), rule.kind(), position), rule));
 }
 
 impl Resource {
@@ -89,6 +113,7 @@ impl Resource {
             entrances: Shares::default(),
             plan: ArcSwap::from_pointee(Plan::default()),
             is_idle: AtomicBool::new(true),
+            is_ready: AtomicBool::new(false),
             sources: Mutex::default(),
         };
         if resource.environment.has_checks() {
@@ -154,25 +179,62 @@ impl Resource {
         }
     }
 
-    /// Replaces the loaded rules. `watches` are the windows over other resources that they ask.
-    pub(crate) fn load(&self, rules: &[Rule], watches: Watches) -> ToWake {
-        let mut sources = self.lock();
-        if sources.loaded == rules {
-            return ToWake::default();
-        }
-        sources.loaded = rules.to_vec();
-        // The old plan still asks the old ones: they go after the new one stands.
-        let old = std::mem::replace(&mut sources.watches, watches);
-        let to_wake = self.rebuild(sources);
-        drop(old);
-        to_wake
+    /// Whether it has the rules from outside that stood when it was made, or later ones. Until then nobody is to enter.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        // Acquire: who sees it sees the plan of these rules.
+        self.is_ready.load(Ordering::Acquire)
     }
 
-    /// How many rules of that kind the attributes of the functions called so far gave.
-    pub(crate) fn n_of_attributes(&self, kind: RuleKind) -> usize {
-        let sources = self.lock();
-        let rules = sources.attributes.iter().flat_map(|attribute| attribute.rules);
-        rules.filter(|rule| rule.kind() == kind).count()
+    /// Replaces the rules from outside by those of that version, unless it has later ones. `watches` are the windows over
+    /// other resources that they ask.
+    pub(crate) fn load(&self, version: u64, rules: Vec<(RuleId, Rule)>, watches: Watches) -> Loaded {
+        let mut sources = self.lock();
+        let mut loaded = Loaded::default();
+        if sources.version <= version {
+            sources.version = version;
+            if sources.loaded != rules {
+                let before = std::mem::replace(&mut sources.loaded, rules);
+                loaded.notes = self.notes(&before, &sources);
+                // The old plan still asks the old ones: they go after the new one stands.
+                let old = std::mem::replace(&mut sources.watches, watches);
+                loaded.to_wake = self.rebuild(sources);
+                loaded.unwatched = old.names().map(Box::from).collect();
+            }
+        }
+        self.is_ready.store(true, Ordering::Release);
+        loaded
+    }
+
+    /// What an operator should know of what its rules from outside have become.
+    fn notes(&self, before: &[(RuleId, Rule)], sources: &Sources) -> Vec<String> {
+        let (name, after) = (&self.name, &sources.loaded);
+        let replacing = |rules: &[(RuleId, Rule)]| -> BTreeSet<RuleKind> {
+            let replaces = |(_, rule): &&(RuleId, Rule)| rule.mode() != Mode::Shadow;
+            rules.iter().filter(replaces).map(|(_, rule)| rule.kind()).collect()
+        };
+        let mut notes = vec![];
+        for kind in replacing(after).difference(&replacing(before)) {
+            let attributes = sources.attributes.iter().flat_map(|attribute| attribute.rules);
+            let n = attributes.filter(|rule| rule.kind() == *kind).count();
+            if n > 0 {
+                let kind = kind.name();
+                notes.push(format!(
+                    "`{name}`: the {kind} rules loaded replace {n} of attributes, until a load without any"
+                ));
+            }
+        }
+        let isolates = |rules: &[(RuleId, Rule)]| {
+            let decides = |rule: &Rule| rule.kind() == RuleKind::Isolation && rule.mode() == Mode::Enforce;
+            rules.iter().any(|(_, rule)| decides(rule))
+        };
+        let in_flight = self.node.in_flight();
+        if in_flight > 0 && isolates(after) && !isolates(before) {
+            notes.push(format!(
+                "`{name}`: the {in_flight} calls already in flight are not in the new isolation's count"
+            ));
+        }
+        notes
     }
 
     /// The window over this resource that a rule of another asks: kept up to date from now on.

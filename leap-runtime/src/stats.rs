@@ -195,8 +195,8 @@ impl ResourceStats {
     }
 
     /// The rules at work, with those that are switched off.
-    pub fn rules(&self) -> impl Iterator<Item = (RuleId, Rule)> {
-        self.rules.iter().cloned()
+    pub fn rules(&self) -> impl Iterator<Item = (&RuleId, &Rule)> {
+        self.rules.iter().map(|(id, rule)| (id, rule))
     }
 }
 
@@ -276,7 +276,7 @@ impl HotStats {
             excess,
         };
         Self {
-            rule: *hot.id(),
+            rule: hot.id().clone(),
             n_values: hot.n_keys(),
             missing: hot.missing(),
             overflowed: hot.overflowed(),
@@ -285,13 +285,13 @@ impl HotStats {
     }
 
     fn first(&self, k: usize) -> Self {
-        let Self { rule, n_values, missing, overflowed, ref top } = *self;
-        Self { rule, n_values, missing, overflowed, top: top.iter().take(k).cloned().collect() }
+        let Self { ref rule, n_values, missing, overflowed, ref top } = *self;
+        Self { rule: rule.clone(), n_values, missing, overflowed, top: top.iter().take(k).cloned().collect() }
     }
 
     /// The rule that counts by the parameter.
-    pub fn rule(&self) -> RuleId {
-        self.rule
+    pub fn rule(&self) -> &RuleId {
+        &self.rule
     }
 
     /// How many values are counted on their own at present.
@@ -510,7 +510,7 @@ impl BreakerStats {
     fn of(breaker: &Breaker, now: Timestamp) -> Self {
         let figures = breaker.figures(now);
         Self {
-            rule: breaker.id(),
+            rule: breaker.id().clone(),
             state: figures.state,
             next_probe: figures.next_probe,
             calls: figures.sample.calls,
@@ -521,8 +521,8 @@ impl BreakerStats {
     }
 
     /// The breaker's rule.
-    pub fn rule(&self) -> RuleId {
-        self.rule
+    pub fn rule(&self) -> &RuleId {
+        &self.rule
     }
 
     /// Its state. An open breaker stays so until a call probes it.

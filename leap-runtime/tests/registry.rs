@@ -37,12 +37,14 @@ fn a_report_counts_what_became_of_each_rule() {
 }
 
 #[test]
-fn a_report_reads_as_a_line_and_one_for_each_note() {
+fn a_report_reads_as_a_line_and_one_for_each_change_and_note() {
     let (registry, _) = registry();
     let report = registry.load(RuleSet::new().flow("a", qps(1.0)).flow("b", qps(3e9))).unwrap();
     assert_eq!(
         report.to_string(),
         "rules: 2 added, 0 changed, 0 kept, 0 removed\n  \
+         added a/flow/0: flow: 1 per 1s, exact\n  \
+         added b/flow/0: flow: 3000000000 per 1s, strict in 100 buckets\n  \
          `b`: flow: 3000000000 per 1s, strict in 100 buckets: a limit above 2147483647 per window is no limit"
     );
 }
@@ -313,19 +315,17 @@ fn an_observer_hears_of_every_load() {
 }
 
 #[test]
-fn a_set_of_rules_lists_them_by_name_and_in_their_order() {
+fn a_set_of_rules_lists_them_in_the_order_in_which_they_were_added() {
     let breaker = BreakerRule::error_count(1);
     let rules =
         RuleSet::new().flow("b", qps(2.0)).breaker("a", breaker).rule("b", Rule::from(IsolationRule::new(3)));
-    let listed: Vec<_> =
-        rules.iter().map(|(name, rules)| (name, rules.iter().map(Rule::to_string).collect())).collect();
-    assert_eq!(
-        listed,
-        [
-            ("a", vec!["error_count: over 1 of at least 5 calls in 1s, open 5s".to_owned()]),
-            ("b", vec!["flow: 2 per 1s, exact".to_owned(), "isolation: at most 3 in flight".to_owned()])
-        ]
-    );
+    let listed: Vec<_> = rules.iter().map(|named| (named.to_string(), named.rule().to_string())).collect();
+    let expected = [
+        ("b/flow/0", "flow: 2 per 1s, exact"),
+        ("a/error_count/0", "error_count: over 1 of at least 5 calls in 1s, open 5s"),
+        ("b/isolation/0", "isolation: at most 3 in flight"),
+    ];
+    assert_eq!(listed, expected.map(|(name, rule)| (name.to_owned(), rule.to_owned())));
 }
 
 #[test]

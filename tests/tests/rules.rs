@@ -63,7 +63,7 @@ fn rules(registry: &Registry, resource: &str) -> Vec<Rule> {
         .stats(resource)
         .unwrap_or_else(|| panic!("nobody called `{resource}`"))
         .rules()
-        .map(|(_, rule)| rule)
+        .map(|(_, rule)| rule.clone())
         .collect()
 }
 

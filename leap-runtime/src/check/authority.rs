@@ -21,7 +21,7 @@ impl Authority {
         let list = |(id, rule): &(RuleId, AuthorityRule)| {
             let mut origins: Vec<Box<str>> = rule.origins().map(Box::from).collect();
             origins.sort_unstable();
-            List { id: *id, allows: rule.is_allow_list(), origins: origins.into() }
+            List { id: id.clone(), allows: rule.is_allow_list(), origins: origins.into() }
         };
         Self { lists: rules.iter().map(list).collect() }
     }

@@ -98,7 +98,7 @@ pub(crate) trait Around {
     /// Whether the call can wait.
     fn can_wait(&self) -> bool;
     /// Tells that a breaker has moved.
-    fn tell(&self, rule: RuleId, moved: Moved);
+    fn tell(&self, rule: &RuleId, moved: Moved);
 }
 
 /// When a call may start, and the rule that has it wait until then.
@@ -171,18 +171,20 @@ impl Plan {
         let (mut authority, mut hot) = (vec![], vec![]);
         for (id, rule) in rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce) {
             match rule {
-                Rule::Flow(rule) if *rule.relation() == Relation::Own => own.push((*id, rule.clone())),
-                Rule::Flow(rule) => related.push((*id, rule.clone())),
-                Rule::Isolation(rule) => isolation.push((*id, *rule)),
+                Rule::Flow(rule) if *rule.relation() == Relation::Own => own.push((id.clone(), rule.clone())),
+                Rule::Flow(rule) => related.push((id.clone(), rule.clone())),
+                Rule::Isolation(rule) => isolation.push((id.clone(), *rule)),
                 Rule::Breaker(rule) => {
-                    let standing = previous.breakers.iter().find(|breaker| breaker.id() == *id);
-                    breakers.push(Breaker::new(*id, *rule, standing, now));
+                    let standing = previous.breakers.iter().find(|breaker| breaker.id() == id);
+                    breakers.push(Breaker::new(id.clone(), *rule, standing, now));
                 }
                 Rule::Hot(rule) => {
                     let standing = old.hot.iter().find(|hot| hot.id() == id);
-                    hot.push(Hot::new(*id, rule.clone(), standing));
+                    hot.push(Hot::new(id.clone(), rule.clone(), standing));
                 }
-                Rule::Authority(rule) => authority.push((*id, rule.clone())),
+                Rule::Authority(rule) => authority.push((id.clone(), rule.clone())),
+                // It is no resource's.
+                Rule::System(_) => {}
             }
         }
         let extras = Extras {
@@ -279,7 +281,7 @@ impl Plan {
         mut now: Timestamp,
         n: u32,
         reading: impl Fn() -> Timestamp,
-        tell: impl FnMut(RuleId, Moved),
+        tell: impl FnMut(&RuleId, Moved),
     ) -> Result<u64, Refusal<'_>> {
         let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
         reservation.pass_breakers(&mut now, &reading, tell)?;
@@ -525,7 +527,7 @@ impl Plan {
         outcome: Outcome,
         rt_ns: u64,
         now: Timestamp,
-        mut tell: impl FnMut(RuleId, Moved),
+        mut tell: impl FnMut(&RuleId, Moved),
     ) {
         if let Some(isolation) = &self.isolation {
             isolation.give_back(n);
@@ -787,7 +789,7 @@ impl<'a> Reservation<'a, '_> {
         &mut self,
         now: &mut Timestamp,
         reading: impl Fn() -> Timestamp,
-        mut tell: impl FnMut(RuleId, Moved),
+        mut tell: impl FnMut(&RuleId, Moved),
     ) -> Result<(), Refusal<'a>> {
         for breaker in &self.plan.breakers {
             let (generation, moved) = breaker.enter(*now)?;

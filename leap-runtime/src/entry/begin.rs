@@ -81,7 +81,7 @@ fn shortly<R>(
         return fully(&handle, &Request::of(permits), now);
     }
     let mut held = Held::default();
-    let tell = |rule, moved| tell_transition(resource, rule, moved, now);
+    let tell = |rule: &RuleId, moved| tell_transition(resource, rule, moved, now);
     match &plan.admit(&mut held, node.passed(), now, permits, || environment.now(), tell) {
         Ok(after) => node.enter(*after, permits, now),
         Err(refusal) => return done(Err(turn_away(&handle, permits, refusal, now))),
@@ -246,7 +246,7 @@ impl Around for Way<'_> {
         self.caller == Caller::Sync || self.resource.environment().can_wait()
     }
 
-    fn tell(&self, rule: RuleId, moved: Moved) {
+    fn tell(&self, rule: &RuleId, moved: Moved) {
         tell_transition(self.resource, rule, moved, self.now);
     }
 }

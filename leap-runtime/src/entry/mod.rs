@@ -40,9 +40,10 @@ pub(crate) fn begin_by_name(handle: Handle, request: &Request<'_>) -> Begun {
 }
 
 #[cold]
-pub(crate) fn tell_transition(resource: &Resource, rule: RuleId, moved: Moved, at: Timestamp) {
+pub(crate) fn tell_transition(resource: &Resource, rule: &RuleId, moved: Moved, at: Timestamp) {
     let Moved { from, to, forced, sequence } = moved;
-    let transition = Transition { resource: resource.name(), rule, from, to, forced, at, sequence };
+    let transition =
+        Transition { resource: resource.name(), rule: rule.clone(), from, to, forced, at, sequence };
     resource.environment().tell(|observer| observer.on_transition(&transition));
 }
 
@@ -278,7 +279,7 @@ impl Drop for Entry {
             cancel_start(node, self.permits, &self.scene, self.plan.as_deref(), &mut self.held);
         }
         if let Some(plan) = &self.plan {
-            let tell = |rule, moved| tell_transition(resource, rule, moved, now);
+            let tell = |rule: &RuleId, moved| tell_transition(resource, rule, moved, now);
             plan.end(&mut self.held, self.permits, outcome, rt_ns, now, tell);
             if self.held.has_more() || !plan.is_plain() {
                 end_fully(resource, plan, &mut self.held, permits, outcome, rt_ns, now);

@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         Ok(rules) => rules,
         Err(error) => return wrong_options(&error),
     };
-    if options.buckets.is_some() && rules.of(simulation::RESOURCE).iter().any(is_exact) {
+    if options.buckets.is_some() && rules.of(simulation::RESOURCE).iter().any(|named| is_exact(named.rule()))
+    {
         eprintln!("replay: precision exact counts without buckets, so `--buckets` changes nothing");
     }
     match report(&options, &rules) {

@@ -33,7 +33,7 @@ impl Report {
         rts_ms.sort_unstable();
         Self {
             source,
-            rules: rules.iter().flat_map(|(_, rules)| rules).cloned().collect(),
+            rules: rules.iter().map(|named| named.rule().clone()).collect(),
             calls: calls.len(),
             span_ms: calls.last().zip(calls.first()).map_or(0, |(last, first)| last.at_ms - first.at_ms),
             most_passed: most_in_any_span(&times, SPAN_MS),

@@ -114,8 +114,8 @@ impl Breaker {
         self.rule.kind() == rule.kind() && self.rule.window() == rule.window()
     }
 
-    pub(crate) fn id(&self) -> RuleId {
-        self.id
+    pub(crate) fn id(&self) -> &RuleId {
+        &self.id
     }
 
     /// Lets a call through under the generation returned, or says no. A probe slot that was taken is given back by

@@ -90,6 +90,11 @@ impl Watches {
         Self(rules.into_iter().filter_map(watch).collect())
     }
 
+    /// The resources that are watched.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &**name)
+    }
+
     fn find(&self, related: &str, rule: &FlowRule) -> Option<Arc<Watch>> {
         let found = self.0.iter().find(|(name, watch)| **name == *related && watch.serves(rule));
         found.map(|(_, watch)| Arc::clone(watch))
@@ -122,7 +127,7 @@ impl Associated {
             let watch = watches.iter().find_map(|watches| watches.find(related, rule));
             let watch = watch.expect("all windows are found before a plan is made");
             let strict = rule.precision() != Precision::Sentinel;
-            Some(Asked { id: *id, rule: rule.clone(), permits, strict, watch })
+            Some(Asked { id: id.clone(), rule: rule.clone(), permits, strict, watch })
         };
         Self { rules: rules.iter().filter_map(asked).collect() }
     }

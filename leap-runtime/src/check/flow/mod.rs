@@ -78,7 +78,7 @@ impl Flow {
         let now = reading();
         let throttles = rules.iter().filter(|(_, rule)| rule.is_paced()).map(|(id, rule)| {
             let standing = previous.throttles.iter().find(|throttle| throttle.id() == id);
-            Throttle::new(*id, rule, standing, total, now, finest)
+            Throttle::new(id.clone(), rule, standing, total, now, finest)
         });
         Self { windows, throttles: throttles.collect() }
     }

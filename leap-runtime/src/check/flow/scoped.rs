@@ -157,10 +157,10 @@ impl Scoped {
             rule.permits().filter(|_| is_scoped)?;
             let before = |before: &&ScopedRule| before.id == *id && before.rule.relation() == rule.relation();
             let gates = match previous.rules.iter().find(before) {
-                Some(before) => before.gates.renewed(*id, &before.rule, rule, reading),
-                None => Gates::new(most, *id, rule, reading()),
+                Some(before) => before.gates.renewed(id.clone(), &before.rule, rule, reading),
+                None => Gates::new(most, id.clone(), rule, reading()),
             };
-            Some(ScopedRule { id: *id, rule: rule.clone(), gates })
+            Some(ScopedRule { id: id.clone(), rule: rule.clone(), gates })
         };
         let named = rules.iter().filter_map(|(_, rule)| match rule.relation() {
             Relation::Origin(name) => Some(name.as_ref().into()),
@@ -248,7 +248,8 @@ impl Scoped {
                 Gates::One(gate) => Some(Found { gate: Arc::clone(gate), beside: None }),
                 Gates::PerOrigin(table) => table.look(origin, now),
             };
-            let new = || Found { gate: Arc::new(Gate::new(rule.id, &rule.rule, 0, now)), beside: None };
+            let new =
+                || Found { gate: Arc::new(Gate::new(rule.id.clone(), &rule.rule, 0, now)), beside: None };
             let Found { gate, beside } = found.unwrap_or_else(new);
             selected.push(rule, gate);
             if let Some(gate) = beside {
@@ -550,7 +551,7 @@ impl Table {
 
     fn find(&self, origin: &str, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Found {
         let known = self.read().known(origin, now);
-        let mut found = known.unwrap_or_else(|| self.write().place(self.id, self.most, origin, now));
+        let mut found = known.unwrap_or_else(|| self.write().place(self.id.clone(), self.most, origin, now));
         if found.gate.flow.is_worn_out(now) {
             found.gate = self.renew(Some(origin), found.gate, reading);
         }
@@ -596,7 +597,7 @@ impl Table {
                 let inner = self.read();
                 (inner.rule.clone(), inner.generation)
             };
-            let renewed = Arc::new(standing.renewed(self.id, &rule, generation, reading));
+            let renewed = Arc::new(standing.renewed(self.id.clone(), &rule, generation, reading));
             let mut inner = self.write();
             let present = inner.generation;
             let Inner { gates, overflow, .. } = &mut *inner;

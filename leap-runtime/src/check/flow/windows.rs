@@ -103,7 +103,7 @@ impl Windows {
         let passed = total.load(Ordering::Acquire);
         let carried = |id, rule: &FlowRule| previous.carried(id, rule, total, now, reading);
         let windowed = || rules.iter().filter(|(_, rule)| !rule.is_paced());
-        let limited = || windowed().filter_map(|(id, rule)| Some((*id, rule, rule.permits()?)));
+        let limited = || windowed().filter_map(|(id, rule)| Some((id, rule, rule.permits()?)));
         let exact = || limited().enumerate().filter(|(_, (_, rule, _))| rule.precision() == Precision::Exact);
         let exact_limits: Vec<_> =
             exact().map(|(i, (_, rule, permits))| (i, rule.interval_ns(), permits)).collect();
@@ -124,11 +124,11 @@ impl Windows {
                         strict: precision == Precision::Strict,
                     },
                 };
-                let standing = previous.limits.iter().find(|limit| limit.terms.id == id);
+                let standing = previous.limits.iter().find(|limit| limit.terms.id == *id);
                 let standing = standing.map(|limit| &*limit.terms);
                 let earlier = standing.and_then(|terms| terms.warm_up.as_ref());
                 let terms = Terms {
-                    id,
+                    id: id.clone(),
                     rule: rule.clone(),
                     warm_up: WarmUp::new(rule, earlier, total, now),
                     places: match standing {
@@ -194,13 +194,14 @@ impl Windows {
     /// memory these count as passing now, so it may refuse for up to an interval what the old one had let through.
     fn carried(
         &self,
-        id: RuleId,
+        id: &RuleId,
         rule: &FlowRule,
         total: &AtomicU64,
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> u64 {
-        let is_same = |limit: &&Limit| limit.terms.id == id && limit.terms.rule.interval() == rule.interval();
+        let is_same =
+            |limit: &&Limit| limit.terms.id == *id && limit.terms.rule.interval() == rule.interval();
         let Some(limit) = self.limits.iter().find(is_same) else { return 0 };
         match (&limit.memory, &self.log, rule.precision()) {
             (Memory::Ring { ring, .. }, _, Precision::Exact) => loop {

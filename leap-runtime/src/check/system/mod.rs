@@ -95,7 +95,7 @@ impl System {
             let of_dimension = standing().filter(move |(_, rule)| rule.dimension() == dimension);
             of_dimension.min_by(|(_, a), (_, b)| a.limit().total_cmp(&b.limit()))
         };
-        let limit = |dimension| lowest(dimension).map(|(id, rule)| Limit::new(*id, rule));
+        let limit = |dimension| lowest(dimension).map(|(id, rule)| Limit::new(id.clone(), rule));
         // Under one id, whichever rule it is of: what passed before is carried over to it.
         let id = RuleId::new(None, RuleKind::System, 0);
         let window = lowest(Dimension::Qps).and_then(|(_, rule)| Some((id, rule.clone().into_window()?)));
@@ -344,7 +344,7 @@ impl Limit {
     }
 
     fn stats(&self, observed: Option<f64>) -> DimensionStats {
-        DimensionStats { dimension: self.dimension, rule: self.id, limit: self.max, observed }
+        DimensionStats { dimension: self.dimension, rule: self.id.clone(), limit: self.max, observed }
     }
 }
 

@@ -107,7 +107,7 @@ impl fmt::Display for SystemStats {
 }
 
 /// What the lowest rule on one dimension allows, and what it sees.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct DimensionStats {
     #[cfg_attr(feature = "serde", serde(serialize_with = "by_name"))]
@@ -125,8 +125,8 @@ impl DimensionStats {
     }
 
     /// The rule with the lowest limit.
-    pub fn rule(&self) -> RuleId {
-        self.rule
+    pub fn rule(&self) -> &RuleId {
+        &self.rule
     }
 
     /// That limit: permits per second, permits in flight, seconds, a load, or a share of the quota.
@@ -178,8 +178,9 @@ mod tests {
     #[test]
     fn a_figure_is_shown_in_its_unit_with_three_digits() {
         let rule = RuleId::new(None, RuleKind::System, 2);
-        let text =
-            |dimension, limit, observed| DimensionStats { dimension, rule, limit, observed }.to_string();
+        let text = |dimension, limit, observed| {
+            DimensionStats { dimension, rule: rule.clone(), limit, observed }.to_string()
+        };
         assert_eq!(
             text(Dimension::AvgRt, 0.05, Some(0.062_499_9)),
             "avg_rt: 62.5ms of at most 50ms (loaded/system/2)"

@@ -1,0 +1,147 @@
+//! Names of resources with stars in them.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// Whether `name` is what `pattern` says, where `*` stands for any text, also none, `\*` for a star and `\\` for a
+/// backslash.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    if !pattern.contains('*') && !pattern.contains('\\') {
+        return pattern == name;
+    }
+    let mut parts = parts(pattern);
+    let first = parts.remove(0);
+    let Some(mut name) = name.strip_prefix(&*first) else { return false };
+    let Some(last) = parts.pop() else { return name.is_empty() };
+    // Each part as early as it can be, which leaves the most for those behind it.
+    for part in parts {
+        match name.find(&*part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(&*last)
+}
+
+/// Whether `pattern` stands for more than one name.
+pub(crate) fn is_glob(pattern: &str) -> bool {
+    pattern.contains('*') && parts(pattern).len() > 1
+}
+
+/// The pattern that stands for `name` alone.
+pub(crate) fn exactly(name: &str) -> Cow<'_, str> {
+    if name.contains(['*', '\\']) {
+        Cow::Owned(name.replace('\\', "\\\\").replace('*', "\\*"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+/// The name that `pattern` stands for, if it is no glob.
+pub(crate) fn literally(pattern: &str) -> Option<Cow<'_, str>> {
+    let mut parts = parts(pattern);
+    let name = parts.pop()?;
+    parts.is_empty().then_some(name)
+}
+
+/// The one way to write what `pattern` says: a backslash that stands before anything else stands for itself.
+pub(crate) fn canonical(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains('\\') {
+        return Cow::Borrowed(pattern);
+    }
+    let parts = parts(pattern);
+    let written: Vec<_> = parts.iter().map(|part| exactly(part)).collect();
+    Cow::Owned(written.join("*"))
+}
+
+/// Orders patterns by what they say: those with more text of their own first, of these those with fewer stars, of these by
+/// their letters.
+pub(crate) fn more_specific_first(one: &str, other: &str) -> Ordering {
+    let rank = |pattern: &str| {
+        let parts = parts(pattern);
+        (parts.iter().map(|part| part.len()).sum::<usize>(), usize::MAX - parts.len())
+    };
+    rank(other).cmp(&rank(one)).then_with(|| one.cmp(other))
+}
+
+/// The texts between the stars of a pattern: one more than there are stars.
+fn parts(pattern: &str) -> Vec<Cow<'_, str>> {
+    if !pattern.contains('\\') {
+        return pattern.split('*').map(Cow::Borrowed).collect();
+    }
+    let mut parts = vec![String::new()];
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let part = parts.last_mut().expect("there is one from the start");
+        match letter {
+            '\\' => part.push(letters.next_if(|next| matches!(next, '*' | '\\')).unwrap_or('\\')),
+            '*' => parts.push(String::new()),
+            letter => part.push(letter),
+        }
+    }
+    parts.into_iter().map(Cow::Owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text_and_everything_else_for_itself() {
+        for (pattern, name) in [
+            ("orders.create", "orders.create"),
+            ("orders.*", "orders.create"),
+            ("orders.*", "orders."),
+            ("*", ""),
+            ("*", "anything"),
+            ("*.create", "orders.create"),
+            ("a*b*c", "a-b-b-c"),
+            ("a*b*c", "abc"),
+            ("a**c", "ac"),
+            ("*ab", "aab"),
+            (r"a\*b", "a*b"),
+            (r"a\\b", r"a\b"),
+            (r"a\b", r"a\b"),
+            (r"a\**", "a*bc"),
+            (r"\", r"\"),
+        ] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("orders.create", "orders.created"),
+            ("orders.*", "order"),
+            ("*.create", "orders.created"),
+            ("a*b*c", "acb"),
+            ("a*a", "a"),
+            ("", "a"),
+            (r"a\*b", "a-b"),
+            (r"a\*b", r"a\*b"),
+            (r"a\**", "abc"),
+        ] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_stars_can_be_written_as_what_stands_for_it_alone() {
+        for name in ["orders.create", "*", "a*b", r"a\b", r"a\*b", "", r"\\*"] {
+            let pattern = exactly(name);
+            assert!(matches(&pattern, name) && !is_glob(&pattern), "{name}");
+            assert_eq!(literally(&pattern).as_deref(), Some(name));
+            assert_eq!(canonical(&pattern), pattern, "{name}");
+        }
+        assert_eq!(canonical(r"a\b\*c*"), r"a\\b\*c*");
+        assert!(is_glob("*") && is_glob(r"\**") && !is_glob(r"\*") && !is_glob("a"));
+    }
+
+    #[test]
+    fn the_most_specific_pattern_comes_first() {
+        let mut patterns =
+            ["*", "orders.*", "*orders*", "orders.c*", "orders.*.*", "*.create", r"orders.\*x*"];
+        patterns.sort_by(|one, other| more_specific_first(one, other));
+        assert_eq!(
+            patterns,
+            [r"orders.\*x*", "orders.c*", "orders.*.*", "*.create", "orders.*", "*orders*", "*"]
+        );
+    }
+}

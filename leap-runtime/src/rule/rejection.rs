@@ -1,0 +1,171 @@
+//! Why rules are not loaded.
+
+use std::error::Error;
+use std::fmt;
+
+/// What is wrong with one rule of a set.
+///
+/// # Examples
+///
+/// ```
+/// use leap_runtime::{Behavior, FlowRule, LoadError, Registry, RuleSet};
+///
+/// let rules = RuleSet::new().flow("", FlowRule::new(100.0, Behavior::Reject)?);
+/// let Err(LoadError::Rejected(rejections)) = Registry::new().load(rules) else { panic!() };
+/// assert_eq!((rejections[0].index(), rejections[0].field()), (Some(0), Some("resource")));
+/// assert_eq!(rejections[0].to_string(), "rule 0: `resource`: a name must not be empty");
+/// # Ok::<(), leap_runtime::RuleError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Rejection {
+    pub(crate) index: Option<usize>,
+    pub(crate) id: Option<String>,
+    pub(crate) resource: Option<String>,
+    pub(crate) field: Option<String>,
+    pub(crate) reason: String,
+}
+
+impl Rejection {
+    /// The place of the rule in the set, counted from 0; none where no rule of the set is to blame.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+
+    /// The id that the rule was given.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// The resource, or the pattern of resources, that the rule is for.
+    pub fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
+    /// The word of the rule that is wrong; none where it is the whole rule.
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// What is wrong with it, and what would be right.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, id, resource, field, reason } = self;
+        match index {
+            Some(index) => write!(f, "rule {index}")?,
+            None => f.write_str("the set")?,
+        }
+        if let Some(id) = id {
+            write!(f, " `{}`", Cut(id))?;
+        }
+        if let Some(resource) = resource.as_deref().filter(|resource| !resource.is_empty()) {
+            write!(f, " of `{}`", Cut(resource))?;
+        }
+        if let Some(field) = field {
+            write!(f, ": `{}`", Cut(field))?;
+        }
+        write!(f, ": {reason}")
+    }
+}
+
+/// Text that may be long, cut short.
+pub(crate) struct Cut<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The letters that are shown.
+        const SHOWN: usize = 64;
+        match self.0.char_indices().nth(SHOWN) {
+            Some((end, _)) => write!(f, "{}…", &self.0[..end]),
+            None => f.write_str(self.0),
+        }
+    }
+}
+
+/// Why a change of the rules was refused. Nothing is changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// What is wrong with the rules: everything, in their order.
+    Rejected(Vec<Rejection>),
+    /// Somebody else has changed the rules since.
+    Conflict {
+        /// The version that was to be there.
+        expected: u64,
+        /// The version that is there.
+        found: u64,
+    },
+    /// There is no rule of that id.
+    UnknownRule(String),
+    /// There is no such version, or it is too old to be kept.
+    UnknownVersion(u64),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rejected(rejections) => {
+                f.write_str("the rules are not loaded")?;
+                match &rejections[..] {
+                    [rejection] => write!(f, ": {rejection}"),
+                    rejections => {
+                        f.write_str(":")?;
+                        rejections.iter().try_for_each(|rejection| write!(f, "\n  {rejection}"))
+                    }
+                }
+            }
+            Self::Conflict { expected, found } => {
+                write!(f, "the rules were to be changed at version {expected}, and are at version {found}")
+            }
+            Self::UnknownRule(id) => write!(f, "there is no rule `{}`", Cut(id)),
+            Self::UnknownVersion(version) => {
+                write!(f, "there is no version {version}, or it is not kept any more")
+            }
+        }
+    }
+}
+
+impl Error for LoadError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejection_says_which_rule_which_field_and_why() {
+        let whole = Rejection {
+            index: Some(3),
+            id: Some("create-limit".into()),
+            resource: Some("orders.create".into()),
+            field: Some("qps".into()),
+            reason: "it must not be negative".into(),
+        };
+        assert_eq!(
+            whole.to_string(),
+            "rule 3 `create-limit` of `orders.create`: `qps`: it must not be negative"
+        );
+        let bare = Rejection { reason: "no list of rules".into(), ..Rejection::default() };
+        assert_eq!(bare.to_string(), "the set: no list of rules");
+        assert_eq!(
+            LoadError::Rejected(vec![bare.clone()]).to_string(),
+            "the rules are not loaded: the set: no list of rules"
+        );
+        assert_eq!(
+            LoadError::Rejected(vec![whole, bare]).to_string(),
+            "the rules are not loaded:\n  rule 3 `create-limit` of `orders.create`: `qps`: it must not be negative\n  the \
+             set: no list of rules"
+        );
+    }
+
+    #[test]
+    fn a_long_name_is_cut_short() {
+        let name = "ä".repeat(1_000_000);
+        let rejection = Rejection { resource: Some(name), reason: "too long".into(), ..Rejection::default() };
+        assert_eq!(rejection.to_string(), format!("the set of `{}…`: too long", "ä".repeat(64)));
+    }
+}
