@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::blocked::Blocked;
 use crate::clock::Timestamp;
-use crate::history::RuleAction;
+use crate::history::RuleEvent;
 use crate::rule::{BreakerState, RuleChange, RuleId};
 
 /// How a call that was let through ended.
@@ -64,7 +64,7 @@ pub trait Observer: Send + Sync + 'static {
     }
 
     /// A change of the rules was refused: nothing is changed.
-    fn on_reject(&self, rejected: &RuleAction) {
+    fn on_reject(&self, rejected: &RuleEvent) {
         let _ = rejected;
     }
 
@@ -87,7 +87,7 @@ impl<T: Observer + ?Sized> Observer for Arc<T> {
         (**self).on_load(report);
     }
 
-    fn on_reject(&self, rejected: &RuleAction) {
+    fn on_reject(&self, rejected: &RuleEvent) {
         (**self).on_reject(rejected);
     }
 

@@ -14,12 +14,12 @@ use crate::rulebook::Rulebook;
 /// How many versions before the present one are kept.
 const VERSIONS: usize = 16;
 /// How many changes are told of.
-const ACTIONS: usize = 256;
+const EVENTS: usize = 256;
 
 /// What was done, or tried, to the rules.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RuleAction {
-    pub(crate) what: What,
+pub struct RuleEvent {
+    pub(crate) action: RuleAction,
     pub(crate) source: Option<&'static str>,
     pub(crate) note: Option<String>,
     pub(crate) version: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Counts {
 /// Which of the ways to change rules it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
+pub enum RuleAction {
     /// A whole set was loaded.
     Load,
     /// The rules of this resource, or pattern of resources, were loaded.
@@ -58,7 +58,7 @@ pub enum What {
     Rollback(u64),
 }
 
-impl fmt::Display for What {
+impl fmt::Display for RuleAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Load => f.write_str("load"),
@@ -73,10 +73,10 @@ impl fmt::Display for What {
     }
 }
 
-impl RuleAction {
+impl RuleEvent {
     /// Which of the ways to change rules it was.
-    pub fn what(&self) -> &What {
-        &self.what
+    pub fn action(&self) -> &RuleAction {
+        &self.action
     }
 
     /// The source whose rules it was to change; none for a rollback, which changes those of all.
@@ -117,10 +117,10 @@ impl RuleAction {
     }
 }
 
-impl fmt::Display for RuleAction {
+impl fmt::Display for RuleEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, source, note, version, outcome, .. } = self;
-        write!(f, "version {version}: {what}")?;
+        let Self { action, source, note, version, outcome, .. } = self;
+        write!(f, "version {version}: {action}")?;
         if let Some(source) = source {
             write!(f, " by {source}")?;
         }
@@ -166,35 +166,35 @@ impl Rules {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// The oldest first.
-    versions: VecDeque<(Arc<Rulebook>, Option<RuleAction>)>,
-    actions: VecDeque<RuleAction>,
+    versions: VecDeque<(Arc<Rulebook>, Option<RuleEvent>)>,
+    events: VecDeque<RuleEvent>,
     rejected: u64,
 }
 
 impl History {
     /// A version that stands from now on.
-    pub(crate) fn push(&mut self, book: Arc<Rulebook>, action: RuleAction) {
+    pub(crate) fn push(&mut self, book: Arc<Rulebook>, event: RuleEvent) {
         if self.versions.is_empty() {
             // What stood before anything was loaded: no rule.
             self.versions.push_back((Arc::default(), None));
         }
-        self.versions.push_back((book, Some(action.clone())));
+        self.versions.push_back((book, Some(event.clone())));
         while self.versions.len() > VERSIONS + 1 {
             self.versions.pop_front();
         }
-        self.note(action);
+        self.note(event);
     }
 
     /// A change that was refused.
-    pub(crate) fn reject(&mut self, action: RuleAction) {
+    pub(crate) fn reject(&mut self, event: RuleEvent) {
         self.rejected += 1;
-        self.note(action);
+        self.note(event);
     }
 
-    fn note(&mut self, action: RuleAction) {
-        self.actions.push_back(action);
-        while self.actions.len() > ACTIONS {
-            self.actions.pop_front();
+    fn note(&mut self, event: RuleEvent) {
+        self.events.push_back(event);
+        while self.events.len() > EVENTS {
+            self.events.pop_front();
         }
     }
 
@@ -208,13 +208,13 @@ impl History {
     }
 
     /// What made the versions that are kept, the oldest first.
-    pub(crate) fn versions(&self) -> Vec<RuleAction> {
-        self.versions.iter().filter_map(|(_, action)| action.clone()).collect()
+    pub(crate) fn versions(&self) -> Vec<RuleEvent> {
+        self.versions.iter().filter_map(|(_, event)| event.clone()).collect()
     }
 
     /// What was done last, the oldest first.
-    pub(crate) fn actions(&self) -> Vec<RuleAction> {
-        self.actions.iter().cloned().collect()
+    pub(crate) fn events(&self) -> Vec<RuleEvent> {
+        self.events.iter().cloned().collect()
     }
 
     pub(crate) fn rejected(&self) -> u64 {

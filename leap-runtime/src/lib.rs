@@ -119,7 +119,7 @@ pub use context::{Context, Contextual, InContext};
 pub use current::{Current, current};
 pub use entry::Entry;
 pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Transition};
-pub use history::{RuleAction, What};
+pub use history::{RuleAction, RuleEvent};
 pub use key::{Hashed, Key, ToKey};
 pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
@@ -127,7 +127,7 @@ pub use registry::{Builder, CheckId, EnterWith, InRegistry, InstallError, Regist
 pub use rule::{
     AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, HotRule,
     IsolationRule, KeySelector, LoadError, Mode, NamedRule, Precision, Recovery, Rejection, Relation, Rule,
-    RuleChange, RuleError, RuleId, RuleKind, RuleSet, State, Strategy, SystemRule,
+    RuleChange, RuleError, RuleId, RuleKind, RuleSet, RuleState, Strategy, SystemRule,
 };
 pub use sources::Source;
 pub use stats::{

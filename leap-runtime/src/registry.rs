@@ -306,12 +306,9 @@ impl Registry {
         self.made_ready(self.node_or_new(name))
     }
 
-    /// The resource of that name, if it was made, or a rule names it.
+    /// The resource of that name, if it was made.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Resource>> {
-        match self.node(name) {
-            Some(resource) => Some(self.made_ready(resource)),
-            None => self.rules().book().names(name).then(|| self.resource(name)),
-        }
+        self.node(name).map(|resource| self.made_ready(resource))
     }
 
     /// All resources, in the order of their names.
@@ -340,7 +337,7 @@ impl Registry {
         self.inner.resources.get(name).map(|resource| Arc::clone(&resource))
     }
 
-    fn node_or_new(&self, name: &str) -> Arc<Resource> {
+    pub(crate) fn node_or_new(&self, name: &str) -> Arc<Resource> {
         if let Some(resource) = self.node(name) {
             return resource;
         }
@@ -565,7 +562,8 @@ impl<'a> EnterWith<'a> {
     pub fn would_pass(self) -> Result<(), Blocked> {
         match self.registry.find(self.resource) {
             Some(resource) => self.with(|request| entry::peek(&Handle::Shared(resource), request)),
-            None if !self.registry.rules().book().rules_for(self.resource).is_empty() => {
+            // Rules that name it have made it, and those of patterns would.
+            None if !self.registry.rules().book().globs_for(self.resource).is_empty() => {
                 let resource = self.registry.resource(self.resource);
                 self.with(|request| entry::peek(&Handle::Shared(resource), request))
             }

@@ -1,14 +1,13 @@
 //! Rules loaded, changed, compared and taken back while calls run.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::environment::Environment;
 use crate::event::LoadReport;
-use crate::history::{Counts, RuleAction, What};
+use crate::history::{Counts, RuleAction, RuleEvent};
 use crate::registry::Registry;
 use crate::resource::{Loaded, Resource};
-use crate::rule::pattern::{canonical, is_glob, literally, matches};
+use crate::rule::pattern::{canonical, exactly, is_glob, literally, matches};
 use crate::rule::{
     Cut, LOADED, LoadError, Mode, NamedRule, Rejection, Rule, RuleChange, RuleError, RuleSet, source_name,
 };
@@ -88,7 +87,7 @@ impl Source {
     /// [`LoadError::Rejected`] with all that is wrong: a name that is empty or over 1 KiB, an id that is given twice, a rule
     /// of the system for a resource. [`LoadError::Conflict`] if another version stands than [expected](Self::if_version).
     pub fn load(&self, rules: RuleSet) -> Result<LoadReport, LoadError> {
-        self.change(What::Load, |_| Ok(rules.clone()))
+        self.change(RuleAction::Load, |_| Ok(rules.clone()))
     }
 
     /// Puts the rules that `rules` has for this resource, or pattern of resources, in the place of those that it has. All
@@ -99,7 +98,7 @@ impl Source {
     /// As [`load`](Self::load); and if `rules` has any for something else.
     pub fn load_resource(&self, resource: &str, rules: &RuleSet) -> Result<LoadReport, LoadError> {
         let name = canonical(resource);
-        self.change(What::LoadResource(resource.to_owned()), |before| {
+        self.change(RuleAction::LoadResource(resource.to_owned()), |before| {
             let others = rules.iter().filter(|rule| rule.resource() != Some(&name));
             let rejections: Vec<_> = others
                 .map(|rule| {
@@ -127,7 +126,7 @@ impl Source {
         id: &str,
         mut patch: impl FnMut(Rule) -> Result<Rule, RuleError>,
     ) -> Result<LoadReport, LoadError> {
-        self.change(What::Patch(id.to_owned()), |before| {
+        self.change(RuleAction::Patch(id.to_owned()), |before| {
             let old = found(before.find(id), id)?;
             let reject = |reason: String| {
                 LoadError::Rejected(vec![Rejection { field: None, ..old.rejection("", reason) }])
@@ -147,7 +146,9 @@ impl Source {
     ///
     /// [`LoadError::UnknownRule`], [`LoadError::Conflict`].
     pub fn remove(&self, id: &str) -> Result<LoadReport, LoadError> {
-        self.change(What::Remove(id.to_owned()), |before| Ok(before.with(found(before.find(id), id)?, None)))
+        self.change(RuleAction::Remove(id.to_owned()), |before| {
+            Ok(before.with(found(before.find(id), id)?, None))
+        })
     }
 
     /// Puts the rule that is [found](RuleSet::find) by `id` into another mode.
@@ -156,7 +157,7 @@ impl Source {
     ///
     /// [`LoadError::UnknownRule`], [`LoadError::Conflict`]; [`LoadError::Rejected`] if there is another version of it there.
     pub fn set_mode(&self, id: &str, mode: Mode) -> Result<LoadReport, LoadError> {
-        self.change(What::SetMode(id.to_owned()), |before| {
+        self.change(RuleAction::SetMode(id.to_owned()), |before| {
             let old = found(before.find(id), id)?;
             Ok(before.with(old, Some(old.rule().clone().with_mode(mode))))
         })
@@ -169,7 +170,7 @@ impl Source {
     ///
     /// [`LoadError::UnknownRule`] if no rule of that id is in shadow; [`LoadError::Conflict`].
     pub fn promote(&self, id: &str) -> Result<LoadReport, LoadError> {
-        self.change(What::Promote(id.to_owned()), |before| {
+        self.change(RuleAction::Promote(id.to_owned()), |before| {
             let (standing, shadow) = before.both_versions(id);
             Ok(before.exchanged(standing, Some(found(shadow, id)?)))
         })
@@ -181,7 +182,7 @@ impl Source {
     ///
     /// [`LoadError::UnknownRule`] if all rules of that id are in shadow, or none is there; [`LoadError::Conflict`].
     pub fn demote(&self, id: &str) -> Result<LoadReport, LoadError> {
-        self.change(What::Demote(id.to_owned()), |before| {
+        self.change(RuleAction::Demote(id.to_owned()), |before| {
             let (standing, shadow) = before.both_versions(id);
             Ok(before.exchanged(Some(found(standing, id)?), shadow))
         })
@@ -203,11 +204,11 @@ impl Source {
 
     fn change(
         &self,
-        what: What,
+        action: RuleAction,
         mut make: impl FnMut(&RuleSet) -> Result<RuleSet, LoadError>,
     ) -> Result<LoadReport, LoadError> {
         let (source, note) = (Some(self.name), self.note.clone());
-        self.registry.change(Order { what, source, note }, |book| {
+        self.registry.change(Order { action, source, note }, |book| {
             self.expect(book)?;
             let none = RuleSet::new();
             let before = book.of(self.name).map_or(&none, |chapter| &chapter.rules);
@@ -236,15 +237,15 @@ fn checked(rules: RuleSet) -> Result<RuleSet, LoadError> {
 
 /// A change that somebody asks for.
 struct Order {
-    what: What,
+    action: RuleAction,
     source: Option<&'static str>,
     note: Option<String>,
 }
 
 impl Order {
-    fn done(self, version: u64, outcome: Result<Counts, LoadError>, environment: &Environment) -> RuleAction {
-        let Self { what, source, note } = self;
-        RuleAction { what, source, note, version, at: environment.now(), wall: environment.wall(), outcome }
+    fn done(self, version: u64, outcome: Result<Counts, LoadError>, environment: &Environment) -> RuleEvent {
+        let Self { action, source, note } = self;
+        RuleEvent { action, source, note, version, at: environment.now(), wall: environment.wall(), outcome }
     }
 }
 
@@ -302,13 +303,13 @@ impl Registry {
 
     /// What made the versions that can be taken [back](Self::rollback) or [compared](Self::diff), the oldest first: the
     /// present one and up to 16 before it.
-    pub fn versions(&self) -> Vec<RuleAction> {
+    pub fn versions(&self) -> Vec<RuleEvent> {
         self.rules().history().versions()
     }
 
     /// The last 256 changes of the rules, those included that were refused, the oldest first.
-    pub fn audit(&self) -> Vec<RuleAction> {
-        self.rules().history().actions()
+    pub fn audit(&self) -> Vec<RuleEvent> {
+        self.rules().history().events()
     }
 
     /// How many changes of the rules were refused.
@@ -335,7 +336,7 @@ impl Registry {
     ///
     /// [`LoadError::UnknownVersion`] if it is not kept any more: one of the last 16 is.
     pub fn rollback(&self, version: u64) -> Result<LoadReport, LoadError> {
-        let order = Order { what: What::Rollback(version), source: None, note: None };
+        let order = Order { action: RuleAction::Rollback(version), source: None, note: None };
         self.change(order, |book| {
             let history = self.rules().history();
             let old = history.version(version)?;
@@ -364,10 +365,10 @@ impl Registry {
             let after = match made {
                 Ok(after) => Arc::new(after),
                 Err(error) => {
-                    let action = order.done(before.version, Err(error.clone()), environment);
-                    history.reject(action.clone());
+                    let event = order.done(before.version, Err(error.clone()), environment);
+                    history.reject(event.clone());
                     drop(history);
-                    environment.tell(|observer| observer.on_reject(&action));
+                    environment.tell(|observer| observer.on_reject(&event));
                     return Err(error);
                 }
             };
@@ -397,20 +398,21 @@ impl Registry {
         }
     }
 
-    /// Has the resources that are there go by other rules than before. Those that come are given them when they are made.
+    /// Has resources go by other rules than before: those that rules name, and those that are there and that a pattern
+    /// matches. Others are given theirs when they are made.
     fn give_out(&self, after: &Rulebook, before: &Rulebook) -> Loaded {
         let mut all = Loaded::default();
         let (globs, names): (Vec<_>, Vec<_>) =
             after.touched_since(before).into_iter().partition(|pattern| is_glob(pattern));
-        let names: HashSet<_> = names.iter().filter_map(|pattern| literally(pattern)).collect();
-        let mut touched: Vec<Arc<Resource>> = vec![];
-        if globs.is_empty() {
-            touched.extend(names.iter().filter_map(|name| self.node(name)));
-        } else {
-            touched.extend(self.nodes().into_iter().filter(|resource| {
+        let mut touched: Vec<Arc<Resource>> =
+            names.iter().filter_map(|pattern| Some(self.node_or_new(&literally(pattern)?))).collect();
+        if !globs.is_empty() {
+            let is_touched = |resource: &Arc<Resource>| {
                 let name = &**resource.name();
-                names.contains(name) || globs.iter().any(|glob| matches(glob, name))
-            }));
+                globs.iter().any(|glob| matches(glob, name))
+                    && names.binary_search(&exactly(name).into()).is_err()
+            };
+            touched.extend(self.nodes().into_iter().filter(is_touched));
         }
         for resource in touched {
             all.add(self.load_into(&resource, after));

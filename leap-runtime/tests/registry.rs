@@ -67,10 +67,13 @@ fn a_set_with_one_wrong_name_is_not_loaded_at_all() {
     let (registry, _) = registry_with(rules.clone());
     let long = "x".repeat(1_025);
     let errors = [
-        (String::new(), "a rule is given for a resource without a name".to_owned()),
+        (String::new(), "the rules are not loaded: rule 1: `resource`: a name must not be empty".to_owned()),
         (
             long,
-            format!("the resource name `{}…` is 1025 bytes long; at most 1024 are allowed", "x".repeat(32)),
+            format!(
+                "the rules are not loaded: rule 1 of `{}…`: `resource`: a name of 1025 bytes is too long: at most 1024",
+                "x".repeat(64)
+            ),
         ),
     ];
     for (name, message) in errors {
@@ -90,7 +93,13 @@ fn names_are_taken_as_they_are_up_to_1024_bytes() {
         assert_eq!(passes(&registry, name, 2), 2);
         assert_eq!(registry.stats(name).unwrap().resource(), name);
     }
-    registry.load(names.into_iter().fold(RuleSet::new(), |rules, name| rules.flow(name, qps(0.0)))).unwrap();
+    registry
+        .load(
+            names
+                .into_iter()
+                .fold(RuleSet::new(), |rules, name| rules.flow(name.replace('*', r"\*"), qps(0.0))),
+        )
+        .unwrap();
     assert!(names.iter().all(|name| registry.enter(name).unwrap_err().resource() == *name));
     assert_eq!(registry.resources().count(), names.len());
 }
@@ -309,6 +318,8 @@ fn an_observer_hears_of_every_load() {
         recorder.take(),
         [
             "load: rules: 1 added, 0 changed, 0 kept, 0 removed",
+            "reject: version 1: load by loaded refused: the rules are not loaded: rule 0: `resource`: a name must not be \
+             empty",
             "load: rules: 0 added, 0 changed, 0 kept, 1 removed"
         ]
     );

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of leap-runtime, lowest first, as ARCHITECTURE.md lists them.
-const RUNTIME: [&str; 28] = [
+const RUNTIME: [&str; 31] = [
     "sync",
     "named",
     "seldom",
@@ -14,6 +14,8 @@ const RUNTIME: [&str; 28] = [
     "window",
     "key",
     "rule",
+    "rulebook",
+    "history",
     "blocked",
     "event",
     "node",
@@ -26,6 +28,7 @@ const RUNTIME: [&str; 28] = [
     "resource",
     "entry",
     "registry",
+    "sources",
     "breakers",
     "callsite",
     "__private",

@@ -8,7 +8,7 @@ use super::{FlowRule, Mode, NamedRule, Precision, Rule, RuleSet};
 /// What becomes of what a rule has counted so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum State {
+pub enum RuleState {
     /// It counts on.
     Kept,
     /// The rule starts anew: it counts in windows of another shape, or something else.
@@ -61,9 +61,9 @@ impl RuleChange {
     }
 
     /// Of a rule that was changed, what becomes of what it has counted.
-    pub fn state(&self) -> Option<State> {
+    pub fn state(&self) -> Option<RuleState> {
         let (from, to) = self.from.as_ref().zip(self.to.as_ref())?;
-        Some(if keeps_state(from.rule(), to.rule()) { State::Kept } else { State::New })
+        Some(if keeps_state(from.rule(), to.rule()) { RuleState::Kept } else { RuleState::New })
     }
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for RuleChange {
             (Some(from), None) => write!(f, "removed {from}: {}", Shown(from.rule())),
             (Some(from), Some(to)) => {
                 write!(f, "changed {to}: {} -> {}", Shown(from.rule()), Shown(to.rule()))?;
-                if self.state() == Some(State::New) { f.write_str(", starting anew") } else { Ok(()) }
+                if self.state() == Some(RuleState::New) { f.write_str(", starting anew") } else { Ok(()) }
             }
         }
     }
@@ -183,8 +183,8 @@ impl serde::Serialize for RuleChange {
         change.serialize_field("from", &self.from.as_ref().map(text))?;
         change.serialize_field("to", &self.to.as_ref().map(text))?;
         let state = self.state().map(|state| match state {
-            State::Kept => "kept",
-            State::New => "new",
+            RuleState::Kept => "kept",
+            RuleState::New => "new",
         });
         change.serialize_field("state", &state)?;
         change.end()

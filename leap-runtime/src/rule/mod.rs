@@ -20,7 +20,7 @@ use std::fmt;
 pub use authority::AuthorityRule;
 pub use breaker::{BreakerRule, BreakerState, BreakerWindow, Recovery, Strategy};
 pub(crate) use change::changes;
-pub use change::{RuleChange, State};
+pub use change::{RuleChange, RuleState};
 pub use error::RuleError;
 pub(crate) use flow::FlowNumbers;
 pub use flow::{Behavior, FlowRule, Precision, Relation};

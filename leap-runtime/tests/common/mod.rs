@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leap_runtime::{
     Behavior, Blocked, ContainedPanic, FlowRule, LoadReport, ManualClock, Observer, Outcome, Registry,
-    RuleSet, Timestamp, Transition,
+    RuleEvent, RuleSet, Timestamp, Transition,
 };
 
 /// The resource of a test that needs only one.
@@ -93,7 +93,12 @@ impl Observer for Recorder {
     }
 
     fn on_load(&self, report: &LoadReport) {
-        self.note(format!("load: {report}"));
+        let report = report.to_string();
+        self.note(format!("load: {}", report.lines().next().unwrap_or_default()));
+    }
+
+    fn on_reject(&self, rejected: &RuleEvent) {
+        self.note(format!("reject: {rejected}"));
     }
 
     fn on_panic(&self, panic: &ContainedPanic<'_>) {

@@ -137,7 +137,7 @@ fn a_set_of_rules_is_loaded_whole_or_not_at_all() {
     let passes = || bench.registry.enter("orders").is_ok();
     assert!(passes());
     for (name, expected) in [
-        (String::new(), "a rule is given for a resource without a name"),
+        (String::new(), "the rules are not loaded: rule 2: `resource`: a name must not be empty"),
         (
             "x".repeat(1_025),
             "the resource name `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is 1025 bytes long; at most 1024 are allowed",
