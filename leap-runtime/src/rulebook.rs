@@ -121,12 +121,6 @@ impl Rulebook {
         rules
     }
 
-    /// Whether a rule names this resource, and not only by a pattern.
-    pub(crate) fn names(&self, resource: &str) -> bool {
-        let name = exactly(resource);
-        self.sources.iter().any(|chapter| chapter.rules.group(&name).is_some())
-    }
-
     /// The patterns of more than one name by which rules hold for a resource, the most specific first.
     pub(crate) fn globs_for(&self, resource: &str) -> Vec<Arc<str>> {
         let globs = self.sources.iter().flat_map(|chapter| &chapter.globs);

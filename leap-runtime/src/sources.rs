@@ -87,7 +87,7 @@ impl Source {
     /// [`LoadError::Rejected`] with all that is wrong: a name that is empty or over 1 KiB, an id that is given twice, a rule
     /// of the system for a resource. [`LoadError::Conflict`] if another version stands than [expected](Self::if_version).
     pub fn load(&self, rules: RuleSet) -> Result<LoadReport, LoadError> {
-        self.change(RuleAction::Load, |_| Ok(rules.clone()))
+        self.change(RuleAction::Load, move |_| Ok(rules.clone()))
     }
 
     /// Puts the rules that `rules` has for this resource, or pattern of resources, in the place of those that it has. All
@@ -210,8 +210,8 @@ impl Source {
         let (source, note) = (Some(self.name), self.note.clone());
         self.registry.change(Order { action, source, note }, |book| {
             self.expect(book)?;
-            let none = RuleSet::new();
-            let before = book.of(self.name).map_or(&none, |chapter| &chapter.rules);
+            let empty = RuleSet::new();
+            let before = book.of(self.name).map_or(&empty, |chapter| &chapter.rules);
             Ok(book.with(self.name, checked(make(before)?)?))
         })
     }
@@ -357,12 +357,12 @@ impl Registry {
         loop {
             // Nobody's code is called with the lock held.
             let before = rules.book();
-            let made = make(&before);
+            let answer = make(&before);
             let mut history = rules.history();
             if !Arc::ptr_eq(&before, &rules.book()) {
                 continue;
             }
-            let after = match made {
+            let after = match answer {
                 Ok(after) => Arc::new(after),
                 Err(error) => {
                     let event = order.done(before.version, Err(error.clone()), environment);

@@ -166,7 +166,17 @@ fn a_load_report_names_its_counts_and_notes() {
     assert_eq!(
         to_value(report).unwrap(),
         json!({
-            "added": 2, "changed": 0, "kept": 0, "removed": 0,
+            "version": 1, "added": 2, "changed": 0, "kept": 0, "removed": 0,
+            "changes": [
+                {
+                    "source": "loaded", "resource": "a", "rule": "a/flow/0",
+                    "from": null, "to": "flow: 1 per 1s, exact", "state": null,
+                },
+                {
+                    "source": "loaded", "resource": "b", "rule": "b/flow/0",
+                    "from": null, "to": "flow: 4000000000 per 1s, strict in 100 buckets", "state": null,
+                },
+            ],
             "notes": ["`b`: flow: 4000000000 per 1s, strict in 100 buckets: a limit above 2147483647 per window is no limit"],
         })
     );

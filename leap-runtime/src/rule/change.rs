@@ -130,7 +130,7 @@ pub(crate) fn changes(source: &'static str, before: &RuleSet, after: &RuleSet) -
         match (before.group(name), after.group(name)) {
             (Some(before), Some(after)) if Arc::ptr_eq(before, after) => found.n_kept += after.len(),
             (before, after) => {
-                found.compare(before.map_or(&[], |rules| rules), after.map_or(&[], |rules| rules))
+                found.compare(before.map_or(&[], |rules| rules), after.map_or(&[], |rules| rules));
             }
         }
     }
