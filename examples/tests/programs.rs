@@ -133,6 +133,22 @@ fn entrances_and_origins_have_limits_and_figures_of_their_own() {
 }
 
 #[test]
+fn a_limit_that_is_changed_under_load_holds_at_once_and_no_change_is_a_burst() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_reload"),
+        &[
+            "     1     100      300            100    400                                  ##########",
+            "     2     200      200            200    400  file: 200: version 1            ####################",
+            "     4     100      300            200    400  patched to 50: version 2        ##########",
+            "     5      50      350             50    400                                  #####",
+            "    12     300      100            300    400  refused: 1 mistake              ##############################",
+            "    15     100      300            200    400  file: nothing: version 7        ##########",
+            "  version 6: rollback to version 1: 0 added, 1 changed, 0 removed",
+        ],
+    );
+}
+
+#[test]
 fn without_a_rule_every_call_passes() {
     let figures = figures(&["--rows", "500"]);
 
