@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::rule::{self, AuthorityRule, Behavior, BreakerRule, FlowNumbers, IsolationRule};
+use crate::rule::{self, AuthorityRule, IsolationRule, Strategy};
 
 pub use std::any::type_name_of_val;
 pub use std::option::Option::{self, None, Some};
@@ -146,14 +146,8 @@ macro_rules! checked {
     };
 }
 
-/// The value of `behavior`.
-#[derive(Clone, Copy)]
-pub enum BehaviorWord {
-    Reject,
-    WarmUp,
-    Throttle,
-    WarmUpThrottle,
-}
+/// The values of `behavior` and `recovery`.
+pub use crate::rule::{BehaviorWord, RecoveryWord as Recovery};
 
 /// `qps` and `rate(..)`.
 #[derive(Clone, Copy)]
@@ -173,30 +167,21 @@ pub struct FlowWords {
 
 #[track_caller]
 pub const fn flow(words: FlowWords) -> Rule {
-    let period = Duration::from_millis(or(words.warm_up_ms, 10_000));
-    let cold_factor = match words.cold_factor {
-        Some(cold_factor) => cold_factor,
-        None => 3.0,
-    };
-    let max_wait = Duration::from_millis(or(words.max_wait_ms, MAX_WAIT_MS));
-    let behavior = match words.behavior {
-        None | Some(BehaviorWord::Reject) => Behavior::Reject,
-        Some(BehaviorWord::WarmUp) => Behavior::WarmUp { period, cold_factor },
-        Some(BehaviorWord::Throttle) => Behavior::Throttle { max_wait },
-        Some(BehaviorWord::WarmUpThrottle) => Behavior::WarmUpThrottle { period, cold_factor, max_wait },
-    };
-    let mut rule = checked!(FlowNumbers::new(words.limit, Duration::from_millis(words.per_ms), behavior));
-    // Buckets first: those that a precision comes with by default need not divide the interval.
-    if let Some(n_buckets) = words.buckets {
-        rule = checked!(rule.with_buckets(n_buckets));
-    }
-    if let Some(precision) = words.precision {
-        rule = checked!(rule.with_precision(precision));
-    }
-    if let Some(burst) = words.burst {
-        rule = checked!(rule.with_burst(burst));
-    }
-    rule = rule.with_mode(words.mode);
+    let rule = checked!(
+        rule::FlowWords {
+            limit: words.limit,
+            per: Some(Duration::from_millis(words.per_ms)),
+            behavior: words.behavior,
+            warm_up: millis(words.warm_up_ms),
+            cold_factor: words.cold_factor,
+            max_wait: millis(words.max_wait_ms),
+            burst: words.burst,
+            precision: words.precision,
+            buckets: words.buckets,
+            mode: words.mode,
+        }
+        .numbers()
+    );
     Rule::Flow(match words.associated {
         Some(resource) => {
             checked!(rule.check_associated(resource));
@@ -206,13 +191,10 @@ pub const fn flow(words: FlowWords) -> Rule {
     })
 }
 
-/// The longest wait of a throttle, unless given.
-const MAX_WAIT_MS: u64 = 500;
-
-const fn or(given: Option<u64>, default: u64) -> u64 {
+const fn millis(given: Option<u64>) -> Option<Duration> {
     match given {
-        Some(given) => given,
-        None => default,
+        Some(given) => Some(Duration::from_millis(given)),
+        None => None,
     }
 }
 
@@ -247,20 +229,22 @@ pub struct HotWords {
 
 #[track_caller]
 pub const fn hot(words: HotWords) -> Rule {
-    let words = rule::HotWords {
-        name: words.name,
-        qps: words.qps,
-        per_ms: words.per_ms,
-        burst: words.burst,
-        max_concurrency: words.max_concurrency,
-        throttle: matches!(words.behavior, Some(BehaviorWord::Throttle)),
-        max_wait_ms: words.max_wait_ms,
-        max_keys: words.max_keys,
-        precision: words.precision,
-        except: words.except,
-        mode: words.mode,
-    };
-    Rule::Hot(words.rule(checked!(words.numbers())))
+    let numbers = checked!(
+        rule::HotWords {
+            qps: words.qps,
+            per: millis(words.per_ms),
+            burst: words.burst,
+            max_concurrency: words.max_concurrency,
+            throttle: matches!(words.behavior, Some(BehaviorWord::Throttle)),
+            max_wait: millis(words.max_wait_ms),
+            max_keys: words.max_keys,
+            precision: words.precision,
+            mode: words.mode,
+        }
+        .numbers()
+    );
+    checked!(numbers.check_static(words.name, words.except));
+    Rule::Hot(numbers.rule_static(words.name, words.except))
 }
 
 /// `allow(..)` and `deny(..)`, of which the other one is empty.
@@ -274,13 +258,6 @@ pub const fn authority(allow: &'static [&'static str], deny: &'static [&'static 
     } else {
         AuthorityRule::deny_static(origins, mode)
     })
-}
-
-/// The value of `recovery`.
-#[derive(Clone, Copy)]
-pub enum Recovery {
-    Probes,
-    Ramp,
 }
 
 /// What all breakers of an attribute share.
@@ -299,45 +276,36 @@ pub struct BreakerWords {
 /// `slow_rt_ms` and `slow_ratio`.
 #[track_caller]
 pub const fn slow_ratio(slow_rt_ms: u64, ratio: f64, words: BreakerWords) -> Rule {
-    breaker(checked!(BreakerRule::slow_ratio(Duration::from_millis(slow_rt_ms), ratio)), words)
+    breaker(Strategy::SlowRatio { slow_rt: Duration::from_millis(slow_rt_ms), ratio }, words)
 }
 
 /// `error_ratio`.
 #[track_caller]
 pub const fn error_ratio(ratio: f64, words: BreakerWords) -> Rule {
-    breaker(checked!(BreakerRule::error_ratio(ratio)), words)
+    breaker(Strategy::ErrorRatio { ratio }, words)
 }
 
 /// `error_count`.
 #[track_caller]
 pub const fn error_count(count: u32, words: BreakerWords) -> Rule {
-    breaker(BreakerRule::error_count(count), words)
+    breaker(Strategy::ErrorCount { count }, words)
 }
 
 #[track_caller]
-const fn breaker(mut rule: BreakerRule, words: BreakerWords) -> Rule {
-    if let Some(min_calls) = words.min_calls {
-        rule = checked!(rule.with_min_calls(min_calls));
-    }
-    if let Some(window_ms) = words.window_ms {
-        rule = checked!(rule.with_window(Duration::from_millis(window_ms), 1));
-    }
-    if let Some(window_calls) = words.window_calls {
-        rule = checked!(rule.with_window_calls(window_calls));
-    }
-    if let Some(open_ms) = words.open_ms {
-        rule = checked!(rule.open_for(Duration::from_millis(open_ms)));
-    }
-    if let Some(open_max_ms) = words.open_max_ms {
-        rule = checked!(rule.with_max_open(Duration::from_millis(open_max_ms)));
-    }
-    if let Some(probes) = words.probes {
-        rule = checked!(rule.with_probes(probes));
-    }
-    if let Some(Recovery::Ramp) = words.recovery {
-        rule = checked!(rule.with_recovery(rule::Recovery::Ramp { over: rule.open_time() }));
-    }
-    Rule::Breaker(rule.with_mode(words.mode))
+const fn breaker(strategy: Strategy, words: BreakerWords) -> Rule {
+    let words = rule::BreakerWords {
+        min_calls: words.min_calls,
+        window: millis(words.window_ms),
+        buckets: None,
+        window_calls: words.window_calls,
+        open_for: millis(words.open_ms),
+        max_open: millis(words.open_max_ms),
+        probes: words.probes,
+        recovery: words.recovery,
+        ramp: None,
+        mode: words.mode,
+    };
+    Rule::Breaker(checked!(words.rule(strategy)))
 }
 
 /// The path of a guarded function, given that of a function inside it: `shop::Cart::add`.

@@ -67,6 +67,17 @@ enum View<'a> {
     Each(&'a [Key]),
 }
 
+/// One value of a key, by its type.
+#[cfg(feature = "serde")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Scalar<'a> {
+    Bool(bool),
+    Char(char),
+    Whole(i128),
+    Huge(u128),
+    Text(&'a str),
+}
+
 impl Key {
     /// No value: rules that count by it do not apply to the call.
     pub const ABSENT: Self = Self(Value::Absent);
@@ -111,6 +122,20 @@ impl Key {
     /// use to find the value, not even by trying out.
     pub fn hashed(&self) -> Hashed {
         Hashed(secret().hash_one(self))
+    }
+
+    /// The value, where it is one and is known as a whole.
+    #[cfg(feature = "serde")]
+    pub(crate) fn scalar(&self) -> Option<Scalar<'_>> {
+        match self.view() {
+            View::Absent | View::Each(_) => None,
+            View::Bool(value) => Some(Scalar::Bool(value)),
+            View::Char(value) => Some(Scalar::Char(value)),
+            View::Whole(number) => Some(Scalar::Whole(number)),
+            View::Huge(number) => Some(Scalar::Huge(number)),
+            View::Text(bytes) if bytes.len() > WHOLE => None,
+            View::Text(bytes) => str::from_utf8(bytes).ok().map(Scalar::Text),
+        }
     }
 
     const fn whole(number: i128) -> Self {

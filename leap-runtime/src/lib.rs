@@ -129,6 +129,8 @@ pub use rule::{
     IsolationRule, KeySelector, LoadError, Mode, NamedRule, Precision, Recovery, Rejection, Relation, Rule,
     RuleChange, RuleError, RuleId, RuleKind, RuleSet, RuleState, Strategy, SystemRule,
 };
+#[cfg(feature = "serde")]
+pub use rule::{RuleData, RulePatch};
 pub use sources::Source;
 pub use stats::{
     BreakerStats, HotStats, HotValue, Percentiles, ResourceStats, ShareStats, StatsTable, Traffic,

@@ -155,3 +155,5 @@ pub mod authority {}
 pub mod system {}
 #[doc = include_str!("custom.md")]
 pub mod custom {}
+#[doc = include_str!("fields.md")]
+pub mod fields {}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::flow::{check_buckets, is_time};
+use super::flow::{check_buckets, is_time, or, time_or};
 use super::{Mode, RuleError, RuleKind};
 
 /// Where a breaker stands.
@@ -138,8 +138,71 @@ pub struct BreakerRule {
     mode: Mode,
 }
 
+/// What a rule has where nothing is said: the one place for the types, the attribute and data.
+#[cfg(feature = "serde")] // The attribute writes it out.
+pub(super) const SLOW_RATIO: f64 = 1.0;
+pub(super) const MIN_CALLS: u32 = 5;
+pub(super) const WINDOW: Duration = Duration::from_secs(1);
+pub(super) const N_BUCKETS: u32 = 1;
+pub(super) const OPEN_FOR: Duration = Duration::from_secs(5);
+pub(super) const PROBES: u32 = 1;
 /// The largest window of calls.
-const MAX_CALLS: u32 = 10_000;
+pub(super) const MAX_CALLS: u32 = 10_000;
+/// The most probes: the breaker's word has room for so many.
+pub(super) const MAX_PROBES: u32 = 1_023;
+
+/// The value of `recovery`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "for expansions only")]
+pub enum RecoveryWord {
+    Probes,
+    Ramp,
+}
+
+/// What the attribute or data say of a breaker besides what trips it, in their words.
+#[derive(Clone, Copy)]
+pub(crate) struct BreakerWords {
+    pub(crate) min_calls: Option<u32>,
+    pub(crate) window: Option<Duration>,
+    pub(crate) buckets: Option<u32>,
+    pub(crate) window_calls: Option<u32>,
+    pub(crate) open_for: Option<Duration>,
+    pub(crate) max_open: Option<Duration>,
+    pub(crate) probes: Option<u32>,
+    pub(crate) recovery: Option<RecoveryWord>,
+    /// How long a ramp takes; as long as the breaker was open, unless given.
+    pub(crate) ramp: Option<Duration>,
+    pub(crate) mode: Mode,
+}
+
+impl BreakerWords {
+    /// The rule that trips by `strategy`, with defaults for what is not said.
+    pub(crate) const fn rule(self, strategy: Strategy) -> Result<BreakerRule, RuleError> {
+        let open_for = time_or(self.open_for, OPEN_FOR);
+        let window = match self.window_calls {
+            Some(calls) => BreakerWindow::Calls(calls),
+            None => BreakerWindow::Time {
+                interval: time_or(self.window, WINDOW),
+                n_buckets: or(self.buckets, N_BUCKETS),
+            },
+        };
+        let recovery = match self.recovery {
+            Some(RecoveryWord::Ramp) => Recovery::Ramp { over: time_or(self.ramp, open_for) },
+            Some(RecoveryWord::Probes) | None => Recovery::Probes,
+        };
+        let rule = BreakerRule {
+            strategy,
+            min_calls: or(self.min_calls, MIN_CALLS),
+            window,
+            open_for,
+            max_open: self.max_open,
+            probes: or(self.probes, PROBES),
+            recovery,
+            mode: self.mode,
+        };
+        rule.checked()
+    }
+}
 
 impl BreakerRule {
     /// Trips when more than `ratio` of the calls are slower than `slow_rt`.
@@ -168,11 +231,11 @@ impl BreakerRule {
     const fn new(strategy: Strategy) -> Self {
         Self {
             strategy,
-            min_calls: 5,
-            window: BreakerWindow::Time { interval: Duration::from_secs(1), n_buckets: 1 },
-            open_for: Duration::from_secs(5),
+            min_calls: MIN_CALLS,
+            window: BreakerWindow::Time { interval: WINDOW, n_buckets: N_BUCKETS },
+            open_for: OPEN_FOR,
             max_open: None,
-            probes: 1,
+            probes: PROBES,
             recovery: Recovery::Probes,
             mode: Mode::Enforce,
         }
@@ -306,7 +369,7 @@ impl BreakerRule {
         {
             return Err(RuleError::Ramp(over));
         }
-        if self.probes == 0 || self.probes > 1_023 {
+        if self.probes == 0 || self.probes > MAX_PROBES {
             return Err(RuleError::Probes(self.probes));
         }
         Ok(self)

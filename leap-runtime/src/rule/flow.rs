@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use super::{Mode, RuleError};
+use super::{Mode, NAME_MAX, RuleError};
 
 /// The largest limit that is kept exactly unless asked for otherwise.
 const EXACT_BY_DEFAULT: f64 = 1_024.0;
@@ -13,11 +13,15 @@ const EXACT_AT_MOST: f64 = 1_048_576.0;
 /// Above so many permits per window a limit is no limit.
 const UNLIMITED_ABOVE: f64 = 2_147_483_647.0;
 /// The most buckets that an interval is cut into.
-const MAX_BUCKETS: u32 = 10_000;
-/// The longest name, in bytes.
-const MAX_NAME: usize = 1_024;
+pub(super) const MAX_BUCKETS: u32 = 10_000;
+/// What a rule has where nothing is said: the one place for the types, the attribute and data.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const N_BUCKETS: u32 = 100;
+pub(super) const WARM_UP: Duration = Duration::from_secs(10);
+pub(super) const COLD_FACTOR: f64 = 3.0;
+pub(super) const MAX_WAIT: Duration = Duration::from_millis(500);
 /// The longest interval, open time or wait.
-const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// Whether an interval or open time can be watched.
 pub(super) const fn is_time(time: Duration) -> bool {
@@ -144,7 +148,7 @@ pub enum Relation {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRule {
-    numbers: FlowNumbers,
+    pub(super) numbers: FlowNumbers,
     relation: Relation,
 }
 
@@ -155,38 +159,100 @@ pub(crate) struct FlowNumbers {
     interval: Duration,
     behavior: Behavior,
     burst: u32,
-    precision: Option<Precision>,
+    /// As asked for.
+    pub(super) precision: Option<Precision>,
     n_buckets: u32,
     mode: Mode,
 }
 
+/// The value of `behavior`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "for expansions only")]
+pub enum BehaviorWord {
+    Reject,
+    WarmUp,
+    Throttle,
+    WarmUpThrottle,
+}
+
+/// What the attribute or data say of a limit per interval, in their words.
+#[derive(Clone, Copy)]
+pub(crate) struct FlowWords {
+    pub(crate) limit: f64,
+    pub(crate) per: Option<Duration>,
+    pub(crate) behavior: Option<BehaviorWord>,
+    pub(crate) warm_up: Option<Duration>,
+    pub(crate) cold_factor: Option<f64>,
+    pub(crate) max_wait: Option<Duration>,
+    pub(crate) burst: Option<u32>,
+    pub(crate) precision: Option<Precision>,
+    pub(crate) buckets: Option<u32>,
+    pub(crate) mode: Mode,
+}
+
+impl FlowWords {
+    /// The numbers of the rule, with defaults for what is not said.
+    pub(crate) const fn numbers(self) -> Result<FlowNumbers, RuleError> {
+        let period = time_or(self.warm_up, WARM_UP);
+        let cold_factor = match self.cold_factor {
+            Some(cold_factor) => cold_factor,
+            None => COLD_FACTOR,
+        };
+        let max_wait = time_or(self.max_wait, MAX_WAIT);
+        let behavior = match self.behavior {
+            None | Some(BehaviorWord::Reject) => Behavior::Reject,
+            Some(BehaviorWord::WarmUp) => Behavior::WarmUp { period, cold_factor },
+            Some(BehaviorWord::Throttle) => Behavior::Throttle { max_wait },
+            Some(BehaviorWord::WarmUpThrottle) => Behavior::WarmUpThrottle { period, cold_factor, max_wait },
+        };
+        let interval = time_or(self.per, INTERVAL);
+        let numbers = FlowNumbers {
+            limit: self.limit,
+            interval,
+            behavior,
+            burst: or(self.burst, 0),
+            precision: self.precision,
+            n_buckets: or(self.buckets, N_BUCKETS),
+            mode: self.mode,
+        };
+        if let Some(n_buckets) = self.buckets
+            && is_time(interval)
+            && let Err(error) = check_buckets(interval, n_buckets)
+        {
+            return Err(error);
+        }
+        numbers.checked()
+    }
+}
+
+/// What is given, else the default: `unwrap_or`, in constants.
+pub(super) const fn or(given: Option<u32>, default: u32) -> u32 {
+    match given {
+        Some(given) => given,
+        None => default,
+    }
+}
+
+/// The same for a time.
+pub(super) const fn time_or(given: Option<Duration>, default: Duration) -> Duration {
+    match given {
+        Some(given) => given,
+        None => default,
+    }
+}
+
 impl FlowNumbers {
-    pub(crate) const fn new(limit: f64, interval: Duration, behavior: Behavior) -> Result<Self, RuleError> {
-        let mode = Mode::Enforce;
-        Self { limit, interval, behavior, burst: 0, precision: None, n_buckets: 100, mode }.checked()
+    const fn new(limit: f64, behavior: Behavior) -> Result<Self, RuleError> {
+        let (interval, n_buckets, mode) = (INTERVAL, N_BUCKETS, Mode::Enforce);
+        Self { limit, interval, behavior, burst: 0, precision: None, n_buckets, mode }.checked()
     }
 
-    pub(crate) const fn with_burst(mut self, burst: u32) -> Result<Self, RuleError> {
-        self.burst = burst;
-        self.checked()
-    }
-
-    pub(crate) const fn with_precision(mut self, precision: Precision) -> Result<Self, RuleError> {
-        self.precision = Some(precision);
-        self.checked()
-    }
-
-    pub(crate) const fn with_buckets(mut self, n_buckets: u32) -> Result<Self, RuleError> {
+    const fn with_buckets(mut self, n_buckets: u32) -> Result<Self, RuleError> {
         self.n_buckets = n_buckets;
         match check_buckets(self.interval, n_buckets) {
             Ok(()) => self.checked(),
             Err(error) => Err(error),
         }
-    }
-
-    pub(crate) const fn with_mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
     }
 
     /// The rule about a resource's own calls.
@@ -213,6 +279,12 @@ impl FlowNumbers {
         }
         if !is_time(self.interval) {
             return Err(RuleError::Interval(self.interval));
+        }
+        // Those asked for divide the interval even where they are not used, those of a default need not.
+        if self.n_buckets != N_BUCKETS
+            && let Err(error) = check_buckets(self.interval, self.n_buckets)
+        {
+            return Err(error);
         }
         if let Some((period, cold_factor)) = self.behavior.warm_up() {
             if !is_time(period) {
@@ -267,7 +339,7 @@ impl FlowNumbers {
 
 /// Whether this can be the name of a resource, an origin or an entrance.
 const fn check_name(name: &str) -> Result<(), RuleError> {
-    if name.is_empty() || name.len() > MAX_NAME { Err(RuleError::Name { len: name.len() }) } else { Ok(()) }
+    if name.is_empty() || name.len() > NAME_MAX { Err(RuleError::Name { len: name.len() }) } else { Ok(()) }
 }
 
 impl FlowRule {
@@ -281,7 +353,7 @@ impl FlowRule {
     /// A limit that is negative, infinite or not a number, or between 0 and 1 where calls do not wait; a warm-up period
     /// of 0 or over 366 days, a cold factor not above 1; a longest wait over 366 days.
     pub const fn new(limit: f64, behavior: Behavior) -> Result<Self, RuleError> {
-        match FlowNumbers::new(limit, Duration::from_secs(1), behavior) {
+        match FlowNumbers::new(limit, behavior) {
             Ok(numbers) => Ok(numbers.alone()),
             Err(error) => Err(error),
         }
@@ -305,7 +377,7 @@ impl FlowRule {
     /// `Exact` with over 2²⁰ permits per window; otherwise a number of buckets that does not divide the interval.
     /// `Sentinel` with a burst, or with a cold factor that is not whole.
     pub fn with_precision(mut self, precision: Precision) -> Result<Self, RuleError> {
-        self.numbers = self.numbers.with_precision(precision)?;
+        self.numbers = FlowNumbers { precision: Some(precision), ..self.numbers }.checked()?;
         Ok(self)
     }
 
@@ -337,7 +409,7 @@ impl FlowRule {
     /// # Ok::<(), leap_runtime::RuleError>(())
     /// ```
     pub fn with_burst(mut self, burst: u32) -> Result<Self, RuleError> {
-        self.numbers = self.numbers.with_burst(burst)?;
+        self.numbers = FlowNumbers { burst, ..self.numbers }.checked()?;
         Ok(self)
     }
 

@@ -1,11 +1,12 @@
 //! Limits for each value of a parameter.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
-use super::flow::{check_buckets, is_time};
-use super::{Mode, Precision, RuleError};
+use super::flow::{INTERVAL, MAX_WAIT, check_buckets, is_time, or, time_or};
+use super::{Mode, NAME_MAX, Precision, RuleError};
 use crate::key::{Key, ToKey};
 
 /// The most permits per window that are remembered one by one, for each value.
@@ -13,11 +14,9 @@ pub(crate) const HOT_EXACT_AT_MOST: f64 = 64.0;
 /// The buckets in which more are counted.
 pub(crate) const HOT_BUCKETS: u32 = 10;
 /// The values that are told apart unless said otherwise.
-const MAX_KEYS: u32 = 4_000;
+pub(super) const MAX_KEYS: u32 = 4_000;
 /// The most values that can be told apart.
-const MAX_KEYS_AT_MOST: u32 = 1_000_000;
-/// The longest name, in bytes.
-const MAX_NAME: usize = 1_024;
+pub(super) const MAX_KEYS_AT_MOST: u32 = 1_000_000;
 
 /// By which of a call's keys a rule counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,89 +158,88 @@ impl Except {
     }
 }
 
-/// The words of `hot(…)` in an attribute.
+/// What the attribute or data say of a limit for each value, in their words.
 #[derive(Clone, Copy)]
 pub(crate) struct HotWords {
-    pub(crate) name: &'static str,
     pub(crate) qps: Option<f64>,
-    pub(crate) per_ms: Option<u64>,
+    pub(crate) per: Option<Duration>,
     pub(crate) burst: Option<u32>,
     pub(crate) max_concurrency: Option<u32>,
     /// `behavior = throttle`.
     pub(crate) throttle: bool,
-    pub(crate) max_wait_ms: Option<u64>,
+    pub(crate) max_wait: Option<Duration>,
     pub(crate) max_keys: Option<u32>,
     pub(crate) precision: Option<Precision>,
-    pub(crate) except: &'static [(Except, f64)],
     pub(crate) mode: Mode,
 }
 
 impl HotWords {
-    /// The numbers of the rule, checked; its exceptions and its name are checked too.
-    pub(crate) const fn numbers(&self) -> Result<HotNumbers, RuleError> {
-        if self.name.is_empty() || self.name.len() > MAX_NAME {
-            return Err(RuleError::KeyName(self.name.len()));
+    /// The numbers of the rule, with defaults for what is not said.
+    pub(crate) const fn numbers(self) -> Result<HotNumbers, RuleError> {
+        if self.qps.is_none() {
+            let setting = if self.per.is_some() {
+                Some("per_ms")
+            } else if self.burst.is_some() {
+                Some("burst")
+            } else if self.throttle {
+                Some("behavior")
+            } else {
+                None
+            };
+            // Without a limit of any kind it is that which is missing.
+            if let (Some(setting), Some(_)) = (setting, self.max_concurrency) {
+                return Err(RuleError::WithoutRate(setting));
+            }
         }
         let mut numbers = HotNumbers::new(self.qps, self.max_concurrency);
-        if let Some(per_ms) = self.per_ms {
-            if self.qps.is_none() {
-                return Err(RuleError::WithoutRate("per_ms"));
-            }
-            numbers.interval = Duration::from_millis(per_ms);
-        }
-        if let Some(burst) = self.burst {
-            if self.qps.is_none() {
-                return Err(RuleError::WithoutRate("burst"));
-            }
-            numbers.burst = burst;
-        }
+        numbers.interval = time_or(self.per, INTERVAL);
+        numbers.burst = or(self.burst, 0);
         if self.throttle {
-            if self.qps.is_none() {
-                return Err(RuleError::WithoutRate("behavior"));
-            }
-            let max_wait_ms = match self.max_wait_ms {
-                Some(max_wait_ms) => max_wait_ms,
-                None => 500,
-            };
-            numbers.max_wait = Some(Duration::from_millis(max_wait_ms));
+            numbers.max_wait = Some(time_or(self.max_wait, MAX_WAIT));
         }
-        if let Some(max_keys) = self.max_keys {
-            numbers.max_keys = max_keys;
-        }
+        numbers.max_keys = or(self.max_keys, MAX_KEYS);
         numbers.precision = self.precision;
         numbers.mode = self.mode;
+        numbers.checked()
+    }
+}
+
+impl HotNumbers {
+    /// Whether an attribute's rule can have this name and these exceptions.
+    pub(crate) const fn check_static(&self, name: &str, except: &[(Except, f64)]) -> Result<(), RuleError> {
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(RuleError::KeyName(name.len()));
+        }
         let mut i = 0;
-        while i < self.except.len() {
-            if let Err(error) = numbers.check_limit(self.except[i].1) {
+        while i < except.len() {
+            if let Err(error) = self.check_limit(except[i].1) {
                 return Err(error);
             }
             let mut earlier = 0;
             while earlier < i {
-                if self.except[earlier].0.is(&self.except[i].0) {
+                if except[earlier].0.is(&except[i].0) {
                     return Err(RuleError::ExceptTwice(i));
                 }
                 earlier += 1;
             }
             i += 1;
         }
-        numbers.checked()
+        Ok(())
     }
 
-    /// The rule of these words, given their checked numbers.
-    pub(crate) const fn rule(&self, numbers: HotNumbers) -> HotRule {
+    /// The rule of an attribute, [checked](Self::check_static).
+    pub(crate) const fn rule_static(self, name: &'static str, except: &'static [(Except, f64)]) -> HotRule {
         HotRule {
-            selector: KeySelector::Name(Cow::Borrowed(self.name)),
-            numbers,
-            exceptions: Exceptions::Static(self.except),
+            selector: KeySelector::Name(Cow::Borrowed(name)),
+            numbers: self,
+            exceptions: Exceptions::Static(except),
         }
     }
-}
 
-impl HotNumbers {
     const fn new(qps: Option<f64>, max_concurrency: Option<u32>) -> Self {
         Self {
             qps,
-            interval: Duration::from_secs(1),
+            interval: INTERVAL,
             burst: 0,
             max_wait: None,
             max_concurrency,
@@ -327,9 +325,9 @@ impl HotRule {
         Self::new(key.into(), HotNumbers::new(None, Some(max_concurrency)))
     }
 
-    fn new(selector: KeySelector, numbers: HotNumbers) -> Result<Self, RuleError> {
+    pub(super) fn new(selector: KeySelector, numbers: HotNumbers) -> Result<Self, RuleError> {
         if let KeySelector::Name(name) = &selector
-            && (name.is_empty() || name.len() > MAX_NAME)
+            && (name.is_empty() || name.len() > NAME_MAX)
         {
             return Err(RuleError::KeyName(name.len()));
         }
@@ -374,14 +372,24 @@ impl HotRule {
     /// # Errors
     ///
     /// A limit that the rule could not have either, or a second one for the same value.
-    pub fn except(mut self, key: impl ToKey, limit: f64) -> Result<Self, RuleError> {
+    pub fn except(self, key: impl ToKey, limit: f64) -> Result<Self, RuleError> {
         self.numbers.check_limit(limit)?;
+        self.with_exceptions(key.to_key().elements().iter().map(|key| (key.clone(), limit)))
+    }
+
+    /// As [`except`](Self::except), for many.
+    pub(super) fn with_exceptions(
+        mut self,
+        more: impl IntoIterator<Item = (Key, f64)>,
+    ) -> Result<Self, RuleError> {
         let mut exceptions: Vec<_> = self.exceptions().collect();
-        for key in key.to_key().elements() {
-            if exceptions.iter().any(|(known, _)| known == key) {
+        let mut known: HashSet<Key> = exceptions.iter().map(|(key, _)| key.clone()).collect();
+        for (key, limit) in more {
+            self.numbers.check_limit(limit)?;
+            if !known.insert(key.clone()) {
                 return Err(RuleError::ExceptTwice(exceptions.len()));
             }
-            exceptions.push((key.clone(), limit));
+            exceptions.push((key, limit));
         }
         self.exceptions = Exceptions::Owned(exceptions);
         Ok(self)
@@ -537,24 +545,22 @@ mod tests {
     use super::*;
 
     const WORDS: HotWords = HotWords {
-        name: "user",
         qps: Some(10.0),
-        per_ms: None,
+        per: None,
         burst: None,
         max_concurrency: None,
         throttle: false,
-        max_wait_ms: None,
+        max_wait: None,
         max_keys: None,
         precision: None,
-        except: &[(Except::Text("vip"), 1_000.0), (Except::Int(42), 1.0)],
         mode: Mode::Enforce,
     };
 
     /// As an attribute has it: the numbers are checked by the compiler.
-    static RULE: HotRule = WORDS.rule(match WORDS.numbers() {
-        Ok(numbers) => numbers,
+    static RULE: HotRule = match WORDS.numbers() {
+        Ok(numbers) => numbers.rule_static("user", &[(Except::Text("vip"), 1_000.0), (Except::Int(42), 1.0)]),
         Err(error) => panic!("{}", error.headline()),
-    });
+    };
 
     #[test]
     fn a_rule_in_a_constant_is_the_one_made_at_run_time() {
@@ -590,7 +596,7 @@ mod tests {
         assert_eq!(HotRule::qps("", 1.0), Err(RuleError::KeyName(0)));
         assert!(HotRule::qps("x".repeat(1_024), 1.0).is_ok());
         assert_eq!(HotRule::concurrency("x".repeat(1_025), 1), Err(RuleError::KeyName(1_025)));
-        assert_eq!(HotWords { name: "", ..WORDS }.numbers(), Err(RuleError::KeyName(0)));
+        assert_eq!(WORDS.numbers().unwrap().check_static("", &[]), Err(RuleError::KeyName(0)));
     }
 
     #[test]
@@ -651,7 +657,8 @@ mod tests {
         assert_eq!(rule().except(42_i32, 2.0), Err(RuleError::ExceptTwice(1)));
         assert!(rule().except("42", 2.0).is_ok());
         let twice = &[(Except::Text("a"), 1.0), (Except::Char('a'), 1.0), (Except::Text("a"), 2.0)];
-        assert_eq!(HotWords { except: twice, ..WORDS }.numbers(), Err(RuleError::ExceptTwice(2)));
+        let numbers = WORDS.numbers().unwrap();
+        assert_eq!(numbers.check_static("user", twice), Err(RuleError::ExceptTwice(2)));
     }
 
     #[test]

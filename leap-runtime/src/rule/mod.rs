@@ -5,6 +5,8 @@
 mod authority;
 mod breaker;
 mod change;
+#[cfg(feature = "serde")]
+mod data;
 mod error;
 mod flow;
 mod hot;
@@ -18,12 +20,15 @@ mod system;
 use std::fmt;
 
 pub use authority::AuthorityRule;
-pub use breaker::{BreakerRule, BreakerState, BreakerWindow, Recovery, Strategy};
+pub(crate) use breaker::BreakerWords;
+pub use breaker::{BreakerRule, BreakerState, BreakerWindow, Recovery, RecoveryWord, Strategy};
 pub(crate) use change::changes;
 pub use change::{RuleChange, RuleState};
+#[cfg(feature = "serde")]
+pub use data::{RuleData, RulePatch};
 pub use error::RuleError;
-pub(crate) use flow::FlowNumbers;
-pub use flow::{Behavior, FlowRule, Precision, Relation};
+pub(crate) use flow::FlowWords;
+pub use flow::{Behavior, BehaviorWord, FlowRule, Precision, Relation};
 pub use hot::{Except, HotRule, KeySelector};
 pub(crate) use hot::{HOT_BUCKETS, HOT_EXACT_AT_MOST, HotWords};
 pub use id::RuleId;

@@ -56,9 +56,11 @@ impl Rejection {
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { index, id, resource, field, reason } = self;
-        match index {
-            Some(index) => write!(f, "rule {index}")?,
-            None => f.write_str("the set")?,
+        match (index, field) {
+            (Some(index), _) => write!(f, "rule {index}")?,
+            // Of a rule that stands alone, or of what is around the rules.
+            (None, Some(field)) => return write!(f, "`{}`: {reason}", Cut(field)),
+            (None, None) => f.write_str("the set")?,
         }
         if let Some(id) = id {
             write!(f, " `{}`", Cut(id))?;
@@ -149,6 +151,8 @@ mod tests {
             whole.to_string(),
             "rule 3 `create-limit` of `orders.create`: `qps`: it must not be negative"
         );
+        let alone = Rejection { index: None, id: None, resource: None, ..whole.clone() };
+        assert_eq!(alone.to_string(), "`qps`: it must not be negative");
         let bare = Rejection { reason: "no list of rules".into(), ..Rejection::default() };
         assert_eq!(bare.to_string(), "the set: no list of rules");
         assert_eq!(

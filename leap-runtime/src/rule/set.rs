@@ -333,7 +333,7 @@ impl RuleSet {
         (version(false), version(true))
     }
 
-    fn push(&mut self, resource: Option<&str>, id: Option<Arc<str>>, rule: Rule) {
+    pub(super) fn push(&mut self, resource: Option<&str>, id: Option<Arc<str>>, rule: Rule) {
         let resource: Option<Arc<str>> = resource.map(|resource| canonical(resource).into());
         let group = match &resource {
             None => &mut self.system,

@@ -64,14 +64,14 @@ impl fmt::Display for Dimension {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemRule {
-    limit: Limit,
+    pub(super) limit: Limit,
     as_sentinel: bool,
     mode: Mode,
 }
 
 /// A dimension with what it may come to.
 #[derive(Clone, Debug, PartialEq)]
-enum Limit {
+pub(super) enum Limit {
     Qps(FlowRule),
     Concurrency(u32),
     AvgRt(Duration),

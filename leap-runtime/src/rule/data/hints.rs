@@ -1,0 +1,172 @@
+//! What somebody may have meant.
+
+use std::fmt::{self, Write};
+
+/// The longest word that is looked at: none of ours is near a longer one.
+const LONGEST: usize = 40;
+
+/// The word with at most a third of its letters different, or one that goes on where the written one ends.
+pub(super) fn nearest<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if written.len() > LONGEST {
+        return None;
+    }
+    let written = snake_case(written);
+    let words: Vec<&str> = words.into_iter().collect();
+    if let Some(word) = words.iter().find(|word| **word == written) {
+        return Some(word);
+    }
+    let start = format!("{written}_");
+    let longer = words.iter().filter(|word| word.starts_with(&start)).min_by_key(|word| word.len());
+    if let Some(word) = longer {
+        return Some(word);
+    }
+    let near = words.iter().map(|word| (distance(&written, word), *word));
+    near.filter(|(distance, word)| *distance <= word.len().max(written.len()) / 3).min().map(|(_, word)| word)
+}
+
+/// `maxWaitMs` as `max_wait_ms`, `max-wait` as `max_wait`.
+pub(super) fn snake_case(word: &str) -> String {
+    let mut snake = String::new();
+    let mut after_small = false;
+    for letter in word.chars() {
+        if after_small && letter.is_uppercase() {
+            snake.push('_');
+        }
+        after_small = letter.is_lowercase();
+        match letter {
+            '-' => snake.push('_'),
+            letter => snake.extend(letter.to_lowercase()),
+        }
+    }
+    snake
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            table[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let best = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
+                let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                if swapped { best.min(table[i - 2][j - 2] + 1) } else { best }
+            };
+        }
+    }
+    table[a.len()][b.len()]
+}
+
+/// What Sentinel's word for a field is called here, in a rule of this kind; also said where it is called several things.
+pub(super) fn of_sentinel(written: &str, kind: &str) -> Option<&'static str> {
+    if written.len() > LONGEST {
+        return None;
+    }
+    let is_breaker = matches!(kind, "slow_ratio" | "error_ratio" | "error_count");
+    Some(match (snake_case(written).as_str(), kind) {
+        ("count", "flow" | "hot") => "`qps`",
+        ("count", "isolation") => "`max_concurrency`",
+        ("count", "slow_ratio") => "`slow_rt_ms`",
+        ("count", "error_ratio") => "`error_ratio`",
+        ("count", "error_count") => "`error_count`",
+        ("grade", _) => "`kind` that says what is counted",
+        ("limit_app", "flow") => "`origin`, or `other_origins = true`; `default` is left out",
+        ("limit_app", "authority") => "`allow` or `deny`, a list",
+        ("strategy", "flow") => "`associated` or `entrance` alone that says it",
+        ("strategy", "authority") => "`allow` or `deny` alone that says it",
+        ("strategy", _) if is_breaker => "`kind`: `slow_ratio`, `error_ratio` or `error_count`",
+        ("ref_resource", "flow") => "`associated`, or `entrance` for the strategy chain",
+        ("control_behavior", "flow" | "hot") => "`behavior`",
+        ("warm_up_period_sec", "flow") => "`warm_up_ms`, in milliseconds",
+        ("max_queueing_time_ms", "flow" | "hot") => "`max_wait_ms`",
+        ("time_window", _) if is_breaker => "`open_ms`, in milliseconds",
+        ("retry_timeout_ms", _) if is_breaker => "`open_ms`",
+        ("min_request_amount", _) if is_breaker => "`min_calls`",
+        ("stat_interval_ms", _) if is_breaker => "`window_ms`",
+        ("stat_interval_ms" | "stat_interval_in_ms", "flow") => "`per_ms`, with `limit`",
+        ("slow_ratio_threshold", "slow_ratio") => "`slow_ratio`",
+        ("max_allowed_rt_ms", "slow_ratio") => "`slow_rt_ms`",
+        ("threshold", "flow" | "hot") => "`qps`",
+        ("threshold", "isolation") => "`max_concurrency`",
+        ("threshold", "error_ratio") => "`error_ratio`",
+        ("threshold", "error_count") => "`error_count`",
+        ("param_idx" | "param_index" | "param_key", "hot") => "`key`, a name or a place",
+        ("duration_in_sec", "hot") => "`per_ms`, in milliseconds",
+        ("burst_count", "hot") => "`burst`",
+        ("param_flow_item_list" | "specific_items", "hot") => "`except`, a list of `value` and `limit`",
+        ("params_max_capacity", "hot") => "`max_keys`",
+        ("max_thread", "system") => "`max_concurrency`",
+        ("avg_rt", "system") => "`avg_rt_ms`",
+        ("highest_system_load", "system") => "`load`",
+        ("highest_cpu_usage", "system") => "`cpu`",
+        ("regex", _) => "a glob as `resource`, like `orders.*`",
+        _ => return None,
+    })
+}
+
+/// `a`, `b` and `c`.
+pub(super) struct List<'a>(pub(super) &'a [&'a str]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, word) in self.0.iter().enumerate() {
+            f.write_str(match i {
+                0 => "",
+                i if i + 1 == self.0.len() => " and ",
+                _ => ", ",
+            })?;
+            write!(f, "`{word}`")?;
+        }
+        Ok(())
+    }
+}
+
+/// A text from outside: on one line, and not all of it if it is long.
+pub(super) struct Short<'a>(pub(super) &'a str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut letters = self.0.chars();
+        for letter in letters.by_ref().take(LONGEST) {
+            match letter {
+                letter if letter.is_control() => write!(f, "{}", letter.escape_default())?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        f.write_str(if letters.next().is_some() { "…" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_the_one_that_was_meant() {
+        let words = ["qps", "limit", "behavior", "max_wait_ms", "max_wait", "other_origins", "associated"];
+        for (written, meant) in [
+            ("qsp", Some("qps")),
+            ("QPS", Some("qps")),
+            ("maxWaitMs", Some("max_wait_ms")),
+            ("max-wait", Some("max_wait")),
+            ("behaviour", Some("behavior")),
+            ("assoc", None),
+            ("colour", None),
+            ("", None),
+            ("日本", None),
+        ] {
+            assert_eq!(nearest(written, words), meant, "{written}");
+        }
+        assert_eq!(nearest(&"qps".repeat(100_000), words), None);
+    }
+
+    #[test]
+    fn text_from_outside_is_told_on_one_line_and_cut() {
+        assert_eq!(Short("a\nb\u{7}").to_string(), "a\\nb\\u{7}");
+        assert_eq!(Short(&"ä".repeat(1_000_000)).to_string(), format!("{}…", "ä".repeat(40)));
+        assert_eq!(List(&["a", "b", "c"]).to_string(), "`a`, `b` and `c`");
+    }
+}

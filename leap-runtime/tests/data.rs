@@ -1,0 +1,1213 @@
+//! Rules as data: what is read, what is written, and what is said of mistakes.
+#![cfg(feature = "serde")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests; clippy excuses only the tests themselves")]
+
+use std::time::Duration;
+
+use leap_runtime::{
+    AuthorityRule, Behavior, Blocked, BreakerRule, FlowRule, HotRule, IsolationRule, LoadError, ManualClock,
+    Mode, Precision, Recovery, Registry, Rejection, Rule, RuleData, RuleSet, SystemRule, guarded,
+};
+use serde_json::{Value, json};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn from_toml(document: &str) -> RuleSet {
+    toml::from_str(document).unwrap()
+}
+
+/// What is wrong with a document.
+fn mistakes(document: &Value) -> Vec<Rejection> {
+    let data: RuleData = serde_json::from_value(document.clone()).unwrap();
+    match data.into_rules() {
+        Err(LoadError::Rejected(rejections)) => rejections,
+        other => panic!("it is {other:?}"),
+    }
+}
+
+/// What is wrong with one rule: field and reason.
+fn wrong(rule: &Value) -> Vec<(String, String)> {
+    let mut rule = rule.clone();
+    if rule["kind"] != "system" && rule.get("resource").is_none() {
+        rule["resource"] = json!("orders.create");
+    }
+    let named = |one: &Rejection| (one.field().unwrap_or("").to_owned(), one.reason().to_owned());
+    mistakes(&json!([rule])).iter().map(named).collect()
+}
+
+/// The only thing that is wrong.
+fn only(rule: &Value) -> (String, String) {
+    let mut all = wrong(rule);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn is_only(rule: &Value, field: &str, reason: &str) {
+    assert_eq!(only(rule), (field.to_owned(), reason.to_owned()), "{rule}");
+}
+
+#[test]
+fn each_kind_is_read_with_every_word() {
+    let rules = from_toml(
+        r#"
+        [[rules]]
+        resource = "orders.create"
+        kind = "flow"
+        id = "create-limit"
+        mode = "off"
+        limit = 30
+        per_ms = 60_000
+        behavior = "warm_up"
+        warm_up = "1m 30s"
+        cold_factor = 4
+        precision = "strict"
+        buckets = 60
+        entrance = "front"
+
+        [[rules]]
+        kind = "flow"
+        resource = "orders.*"
+        qps = 0.5
+        behavior = "throttle"
+        max_wait = "1500us"
+        burst = 5
+        origin = "web"
+
+        [[rules]]
+        kind = "flow"
+        resource = "orders.*"
+        qps = 2.5
+        behavior = "warm_up_throttle"
+        warm_up_ms = 5000
+        max_wait_ms = 100
+        other_origins = true
+
+        [[rules]]
+        kind = "flow"
+        resource = "stock.read"
+        qps = 7
+        associated = "stock.write"
+
+        [[rules]]
+        kind = "flow"
+        resource = "stock.read"
+        qps = 8
+        each_origin = true
+        mode = "shadow"
+
+        [[rules]]
+        kind = "isolation"
+        resource = "stock.read"
+        max_concurrency = 32
+        queue = "50ms"
+
+        [[rules]]
+        kind = "slow_ratio"
+        resource = "pay"
+        slow_rt_ms = 200
+        slow_ratio = 0.5
+        min_calls = 20
+        window_ms = 10_000
+        buckets = 10
+        open_ms = 2_000
+        open_max = "1m"
+        probes = 3
+        recovery = "ramp"
+        ramp_ms = 4_000
+
+        [[rules]]
+        kind = "error_ratio"
+        resource = "pay"
+        error_ratio = 0.25
+        window_calls = 100
+        recovery = "ramp"
+
+        [[rules]]
+        kind = "error_count"
+        resource = "pay"
+        error_count = 9
+        recovery = "probes"
+
+        [[rules]]
+        kind = "hot"
+        resource = "cart"
+        key = "user"
+        qps = 10
+        per = "2s"
+        burst = 20
+        max_concurrency = 3
+        max_keys = 100
+        precision = "sentinel"
+        except = [
+            { value = "vip", limit = 1000 },
+            { value = 42, limit = 1 },
+            { value = true, limit = 2 },
+            { char = "x", limit = 3 },
+            { integer = "-170141183460469231731687303715884105728", limit = 4 },
+            { integer = "340282366920938463463374607431768211455", limit = 5 },
+        ]
+
+        [[rules]]
+        kind = "hot"
+        resource = "cart"
+        key = -1
+        qps = 0.5
+        behavior = "throttle"
+
+        [[rules]]
+        kind = "authority"
+        resource = "admin"
+        allow = ["web", "mobile"]
+
+        [[rules]]
+        kind = "authority"
+        resource = "admin"
+        deny = ["batch"]
+
+        [[rules]]
+        kind = "system"
+        id = "cpu"
+        cpu = 0.8
+        precision = "sentinel"
+
+        [[rules]]
+        kind = "system"
+        load = 4
+
+        [[rules]]
+        kind = "system"
+        qps = 5000
+        precision = "exact"
+
+        [[rules]]
+        kind = "system"
+        max_concurrency = 100
+
+        [[rules]]
+        kind = "system"
+        avg_rt = "250ms"
+        "#,
+    );
+    let warm_up = Behavior::WarmUp { period: 90_000 * MS, cold_factor: 4.0 };
+    let throttle = Behavior::Throttle { max_wait: Duration::from_micros(1_500) };
+    let both = Behavior::WarmUpThrottle { period: 5_000 * MS, cold_factor: 3.0, max_wait: 100 * MS };
+    let flow = |qps, behavior| FlowRule::new(qps, behavior).unwrap();
+    let of_minute = flow(30.0, warm_up).per(60_000 * MS).unwrap().with_precision(Precision::Strict).unwrap();
+    let of_minute = of_minute.with_buckets(60).unwrap().for_entrance("front").unwrap().with_mode(Mode::Off);
+    let slow = BreakerRule::slow_ratio(200 * MS, 0.5).unwrap().with_min_calls(20).unwrap();
+    let slow = slow.with_window(10_000 * MS, 10).unwrap().open_for(2_000 * MS).unwrap();
+    let slow = slow.with_max_open(60_000 * MS).unwrap().with_probes(3).unwrap();
+    let slow = slow.with_recovery(Recovery::Ramp { over: 4_000 * MS }).unwrap();
+    let failing = BreakerRule::error_ratio(0.25).unwrap().with_window_calls(100).unwrap();
+    let failing = failing.with_recovery(Recovery::Ramp { over: 5_000 * MS }).unwrap();
+    let hot = HotRule::qps("user", 10.0).unwrap().per(2_000 * MS).unwrap().with_burst(20).unwrap();
+    let hot =
+        hot.with_max_concurrency(3).with_max_keys(100).unwrap().with_precision(Precision::Sentinel).unwrap();
+    let hot = hot.except("vip", 1_000.0).unwrap().except(42, 1.0).unwrap().except(true, 2.0).unwrap();
+    let hot = hot.except('x', 3.0).unwrap().except(i128::MIN, 4.0).unwrap().except(u128::MAX, 5.0).unwrap();
+    let system = |rule: Result<SystemRule, _>| rule.unwrap();
+    let expected = RuleSet::new()
+        .named("create-limit", "orders.create", of_minute)
+        .flow("orders.*", flow(0.5, throttle).with_burst(5).unwrap().for_origin("web").unwrap())
+        .flow("orders.*", flow(2.5, both).for_other_origins().unwrap())
+        .flow("stock.read", flow(7.0, Behavior::Reject).associated("stock.write").unwrap())
+        .flow("stock.read", flow(8.0, Behavior::Reject).for_each_origin().unwrap().with_mode(Mode::Shadow))
+        .isolation("stock.read", IsolationRule::new(32).with_queue(50 * MS).unwrap())
+        .breaker("pay", slow)
+        .breaker("pay", failing)
+        .breaker("pay", BreakerRule::error_count(9))
+        .hot("cart", hot)
+        .hot("cart", HotRule::throttle(-1, 0.5, 500 * MS).unwrap())
+        .authority("admin", AuthorityRule::allow(["web", "mobile"]).unwrap())
+        .authority("admin", AuthorityRule::deny(["batch"]).unwrap())
+        .system_named("cpu", system(SystemRule::cpu(0.8)).with_precision(Precision::Sentinel).unwrap())
+        .system(system(SystemRule::load(4.0)))
+        .system(system(SystemRule::qps(5_000.0)).with_precision(Precision::Exact).unwrap())
+        .system(SystemRule::concurrency(100))
+        .system(system(SystemRule::avg_rt(250 * MS)));
+    assert_eq!(rules, expected);
+    let in_order = |set: &RuleSet| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(in_order(&rules), in_order(&expected));
+}
+
+#[test]
+fn the_same_rules_come_of_each_format_and_of_a_list_alone() {
+    let toml = from_toml(
+        "[[rules]]\nresource = \"a\"\nkind = \"flow\"\nqps = 10\nbehavior = \"throttle\"\nmax_wait = \"200ms\"",
+    );
+    let rule =
+        json!({"resource": "a", "max_wait_ms": 200, "behavior": "throttle", "qps": 10.0, "kind": "flow"});
+    let json: RuleSet = serde_json::from_value(json!({"rules": [rule]})).unwrap();
+    let list: RuleSet = serde_json::from_str(&json!([rule]).to_string()).unwrap();
+    assert_eq!(toml, json);
+    assert_eq!(json, list);
+    let empty: RuleSet = serde_json::from_str("[]").unwrap();
+    assert_eq!(empty, RuleSet::new());
+    let data: RuleData = toml::from_str("rules = []").unwrap();
+    assert_eq!(RuleSet::try_from(data), Ok(RuleSet::new()));
+}
+
+#[guarded("data.plain", qps = 10, max_concurrency = 3, slow_rt_ms = 200, error_ratio = 0.5, error_count = 9)]
+fn plain() -> Result<(), Blocked> {
+    Ok(())
+}
+
+#[guarded(
+    "data.flow",
+    rate(limit = 30, per_ms = 60_000, behavior = warm_up, warm_up_ms = 90_000, cold_factor = 4.0, buckets = 60),
+    rate(limit = 2_000, per_ms = 500, precision = strict),
+    rate(limit = 5, per_ms = 1_000, behavior = throttle, burst = 5),
+    rate(limit = 5, per_ms = 2_000, behavior = throttle, max_wait_ms = 40, precision = sentinel),
+    rate(limit = 9, per_ms = 1_000, behavior = warm_up_throttle),
+    rate(limit = 7, per_ms = 1_000, associated = "data.other")
+)]
+fn flow() -> Result<(), Blocked> {
+    Ok(())
+}
+
+#[guarded("data.rest", max_concurrency = 3, queue_ms = 50, deny("batch", "x"), mode = off)]
+fn rest() -> Result<(), Blocked> {
+    Ok(())
+}
+
+#[guarded(
+    "data.breakers",
+    slow_rt_ms = 100,
+    slow_ratio = 0.25,
+    error_ratio = 0.5,
+    error_count = 19,
+    min_calls = 20,
+    window_ms = 2_000,
+    open_ms = 1_000,
+    open_max_ms = 60_000,
+    probes = 2,
+    recovery = ramp
+)]
+fn breakers() -> Result<(), Blocked> {
+    Ok(())
+}
+
+#[guarded("data.last_calls", error_ratio = 0.5, window_calls = 50, allow("web"))]
+fn last_calls() -> Result<(), Blocked> {
+    Ok(())
+}
+
+#[guarded(
+    "data.hot",
+    hot(key = user, qps = 10),
+    hot(key = user, name = "who", qps = 100, per_ms = 2_000, burst = 7, max_concurrency = 3, max_keys = 9, precision = sentinel),
+    hot(key = user, qps = 2, behavior = throttle),
+    hot(key = user, qps = 2, behavior = throttle, max_wait_ms = 20),
+    hot(key = user, max_concurrency = 5, except("vip" => 1_000, 42 => 1, true => 2, 'x' => 3, -7 => 4))
+)]
+fn hot(user: &str) -> Result<(), Blocked> {
+    let _ = user;
+    Ok(())
+}
+
+/// The rules that attributes gave a resource, by kind and place.
+fn of_attribute(registry: &Registry, resource: &str) -> Vec<(String, Rule)> {
+    let stats = registry.stats(resource).unwrap();
+    let mut rules: Vec<_> = stats
+        .rules()
+        .map(|(id, rule)| (format!("{}/{}", id.kind().name(), id.position()), rule.clone()))
+        .collect();
+    rules.sort_by(|(one, _), (other, _)| one.cmp(other));
+    rules
+}
+
+#[test]
+fn a_rule_in_the_attributes_words_is_the_attributes_rule() {
+    let registry = Registry::builder().clock(ManualClock::new()).build();
+    registry.scope(|| {
+        let _ = (plain(), flow(), rest(), breakers(), last_calls(), hot("ann"));
+    });
+    let breaker = |kind: &str, own: Value| {
+        let mut rule = json!({
+            "kind": kind, "min_calls": 20, "window_ms": 2000, "open_ms": 1000, "open_max_ms": 60000, "probes": 2,
+            "recovery": "ramp"
+        });
+        rule.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        rule
+    };
+    for (resource, rules) in [
+        (
+            "data.plain",
+            vec![
+                json!({"kind": "flow", "qps": 10}),
+                json!({"kind": "isolation", "max_concurrency": 3}),
+                json!({"kind": "slow_ratio", "slow_rt_ms": 200}),
+                json!({"kind": "error_ratio", "error_ratio": 0.5}),
+                json!({"kind": "error_count", "error_count": 9}),
+            ],
+        ),
+        (
+            "data.flow",
+            vec![
+                json!({
+                    "kind": "flow", "limit": 30, "per_ms": 60000, "behavior": "warm_up", "warm_up_ms": 90000,
+                    "cold_factor": 4, "buckets": 60
+                }),
+                json!({"kind": "flow", "limit": 2000, "per_ms": 500, "precision": "strict"}),
+                json!({"kind": "flow", "limit": 5, "per_ms": 1000, "behavior": "throttle", "burst": 5}),
+                json!({
+                    "kind": "flow", "limit": 5, "per_ms": 2000, "behavior": "throttle", "max_wait_ms": 40,
+                    "precision": "sentinel"
+                }),
+                json!({"kind": "flow", "qps": 9, "behavior": "warm_up_throttle"}),
+                json!({"kind": "flow", "qps": 7, "associated": "data.other"}),
+            ],
+        ),
+        (
+            "data.rest",
+            vec![
+                json!({"kind": "isolation", "max_concurrency": 3, "queue_ms": 50, "mode": "off"}),
+                json!({"kind": "authority", "deny": ["batch", "x"], "mode": "off"}),
+            ],
+        ),
+        (
+            "data.breakers",
+            vec![
+                breaker("slow_ratio", json!({"slow_rt_ms": 100, "slow_ratio": 0.25})),
+                breaker("error_ratio", json!({"error_ratio": 0.5})),
+                breaker("error_count", json!({"error_count": 19})),
+            ],
+        ),
+        (
+            "data.last_calls",
+            vec![
+                json!({"kind": "error_ratio", "error_ratio": 0.5, "window_calls": 50}),
+                json!({"kind": "authority", "allow": ["web"]}),
+            ],
+        ),
+        (
+            "data.hot",
+            vec![
+                json!({"kind": "hot", "key": "user", "qps": 10}),
+                json!({
+                    "kind": "hot", "key": "who", "qps": 100, "per_ms": 2000, "burst": 7, "max_concurrency": 3,
+                    "max_keys": 9, "precision": "sentinel"
+                }),
+                json!({"kind": "hot", "key": "user", "qps": 2, "behavior": "throttle"}),
+                json!({"kind": "hot", "key": "user", "qps": 2, "behavior": "throttle", "max_wait_ms": 20}),
+                json!({
+                    "kind": "hot", "key": "user", "max_concurrency": 5, "except": [
+                        {"value": "vip", "limit": 1000}, {"value": 42, "limit": 1}, {"value": true, "limit": 2},
+                        {"char": "x", "limit": 3}, {"value": -7, "limit": 4}
+                    ]
+                }),
+            ],
+        ),
+    ] {
+        let mut set = RuleSet::new();
+        for rule in rules {
+            set = set.rule(resource, serde_json::from_value::<Rule>(rule).unwrap());
+        }
+        let mut read: Vec<_> = set
+            .iter()
+            .map(|named| (named.to_string().replace(&format!("{resource}/"), ""), named.rule().clone()))
+            .collect();
+        read.sort_by(|(one, _), (other, _)| one.cmp(other));
+        assert_eq!(read, of_attribute(&registry, resource), "{resource}");
+    }
+}
+
+#[test]
+fn rules_that_were_read_are_loaded_under_their_ids_and_hold() {
+    let clock = ManualClock::new();
+    let registry = Registry::builder().clock(clock.clone()).build();
+    let rules = from_toml(
+        "[[rules]]\nid = \"all-orders\"\nresource = \"orders.*\"\nkind = \"flow\"\nqps = 2\n\
+         [[rules]]\nresource = \"orders.list\"\nkind = \"flow\"\nqps = 3",
+    );
+    assert_eq!(registry.load(rules).unwrap().added(), 2);
+    let passed = |resource: &str| (0..10).filter(|_| registry.enter(resource).is_ok()).count();
+    assert_eq!((passed("orders.create"), passed("orders.list"), passed("stock.read")), (2, 3, 10));
+    let stats = registry.stats("orders.create").unwrap();
+    let ids: Vec<_> = stats.rules().map(|(id, _)| id).collect();
+    assert_eq!(serde_json::to_value(&ids).unwrap(), json!(["loaded/all-orders"]));
+}
+
+/// Case I04.
+#[test]
+fn of_three_rules_the_one_that_is_wrong_is_named_and_nothing_is_lost() {
+    let document = json!({"rules": [
+        {"resource": "a", "kind": "flow", "qps": 10},
+        {"resource": "b", "kind": "flow", "id": "b-limit", "qps": -1},
+        {"resource": "c", "kind": "isolation", "max_concurrency": 3},
+    ]});
+    let rejections = mistakes(&document);
+    let [one] = &rejections[..] else { panic!("{rejections:?}") };
+    assert_eq!(
+        (one.index(), one.id(), one.resource(), one.field()),
+        (Some(1), Some("b-limit"), Some("b"), Some("qps"))
+    );
+    assert_eq!(one.reason(), "a limit of -1 is not a number of permits: it must be 0 or more, and finite");
+    let error = serde_json::from_value::<RuleSet>(document).unwrap_err();
+    assert_eq!(error.to_string(), format!("the rules are not loaded: {one}"));
+    assert_eq!(
+        one.to_string(),
+        "rule 1 `b-limit` of `b`: `qps`: a limit of -1 is not a number of permits: it must be 0 or more, and finite"
+    );
+}
+
+/// Case A08.
+#[test]
+fn an_interval_that_its_buckets_do_not_divide_is_told_with_both_numbers() {
+    let breaker = |buckets: u32| json!({"kind": "error_count", "error_count": 1, "window_ms": 1000, "buckets": buckets});
+    let flow =
+        |buckets: u32, per: &str| json!({"kind": "flow", "limit": 2000, "per": per, "buckets": buckets});
+    let told = |interval: &str, n: u32| {
+        format!("an interval of {interval} does not divide into {n} equal buckets of at least 1µs")
+    };
+    for buckets in [3, 0] {
+        is_only(&breaker(buckets), "buckets", &told("1s", buckets));
+        is_only(&flow(buckets, "1s"), "buckets", &told("1s", buckets));
+    }
+    is_only(&flow(101, "100us"), "buckets", &told("100µs", 101));
+    is_only(&flow(200, "100us"), "buckets", &told("100µs", 200));
+    is_only(&breaker(1_000_000), "buckets", "a window cannot have 1000000 buckets: at most 10000");
+    // The buckets of a default are nobody's mistake: the interval is.
+    let odd = json!({"kind": "flow", "limit": 2000, "per": "1001ns"});
+    is_only(&odd, "per", &told("1.001µs", 100));
+}
+
+#[test]
+fn every_mistake_of_every_rule_is_told_at_once() {
+    let document = json!({"rules": [
+        {"resource": "a", "kind": "slow_ratio", "slow_ratio": 2, "min_calls": 0, "probes": 2000, "open_ms": "5s",
+         "window_calls": 0, "recovery": "rampe", "burst": 5, "openMs": 3},
+        17,
+        {"kind": "flow", "limit": 10, "burst": 3, "warm_up_ms": 5, "origin": "", "resource": "", "mode": "on"},
+        {"resource": "d", "kind": "hot", "key": "", "max_keys": 0, "except": [{"value": 1.5, "limit": 1}]},
+        {"resource": "e", "kind": "system"},
+        {"resource": "f", "id": 7},
+        {"resource": "g", "id": "twice", "kind": "isolation", "max_concurrency": 1},
+        {"resource": "h", "id": "twice", "kind": "isolation", "max_concurrency": 1},
+    ], "rule": []});
+    let told: Vec<String> = mistakes(&document).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "`rule`: unknown field `rule`; did you mean `rules`?",
+            "rule 0 of `a`: `burst`: `burst` goes with rules of the kinds `flow` and `hot`, not with `slow_ratio`",
+            "rule 0 of `a`: `openMs`: unknown field `openMs`; did you mean `open_ms`?",
+            "rule 0 of `a`: `open_ms`: `open_ms` takes whole milliseconds; text like \"200ms\" goes with `open`",
+            "rule 0 of `a`: `recovery`: unknown recovery `rampe`; did you mean `ramp`?",
+            "rule 0 of `a`: `slow_rt_ms`: `slow_rt_ms` is missing",
+            "rule 0 of `a`: `slow_ratio`: a ratio of 2 is not a share of calls: it must be between 0 and 1",
+            "rule 0 of `a`: `min_calls`: a breaker that needs 0 calls has nothing to judge by: `min_calls` must be at \
+             least 1",
+            "rule 0 of `a`: `window_calls`: a window of 0 calls cannot be kept: it takes 1 to 10000",
+            "rule 0 of `a`: `probes`: 2000 probes cannot decide a recovery: it takes 1 to 1023",
+            "rule 1: a rule is a map of words, not a number",
+            "rule 2: `resource`: a name must not be empty",
+            "rule 2: `mode`: unknown mode `on`: it takes `enforce`, `off` and `shadow`",
+            "rule 2: `origin`: a name must not be empty",
+            "rule 2: `limit`: `limit` needs `per_ms`, the interval; a limit per second is called `qps`",
+            "rule 2: `warm_up_ms`: `warm_up_ms` needs `behavior` to be `warm_up` or `warm_up_throttle`",
+            "rule 2: `burst`: a burst of 3 needs a rule that throttles, in a precision other than `sentinel`",
+            "rule 3 of `d`: `except`: exception 0: `value` takes no fractions: they are no keys. A number that this \
+             format cannot hold is written as text: `integer = \"18446744073709551616\"`",
+            "rule 3 of `d`: `qps`: a hot rule without `qps` and `max_concurrency` would limit nothing",
+            "rule 3 of `d`: `max_keys`: a hot rule cannot tell 0 values apart: it takes 1 to 1000000",
+            "rule 3 of `d`: `key`: the name of a key must not be empty",
+            "rule 4 of `e`: `resource`: a system rule is for all inbound calls together: it has no `resource`",
+            "rule 4 of `e`: `load`: the figure to watch is missing: one of `load`, `cpu`, `qps`, `max_concurrency` and \
+             `avg_rt_ms`",
+            "rule 5 of `f`: `id`: `id` takes text, not a number",
+            "rule 5 of `f`: `kind`: `kind` is missing: one of `flow`, `isolation`, `slow_ratio`, `error_ratio`, \
+             `error_count`, `hot`, `authority` and `system`",
+            "rule 7 `twice` of `h`: `id`: another rule of the set has the same id",
+        ]
+    );
+    let error = serde_json::from_str::<RuleSet>(&document.to_string()).unwrap_err().to_string();
+    assert!(told.iter().all(|one| error.contains(one)), "{error}");
+    assert!(error.contains(" at line 1 column "), "{error}");
+}
+
+#[test]
+fn a_document_that_is_no_list_of_rules_is_refused() {
+    let error = |json: &str| serde_json::from_str::<RuleData>(json).unwrap_err().to_string();
+    let told = "rules are a list of maps, or a map with such a list as `rules`, not";
+    for (json, what) in [("17", "a number"), ("null", "null"), ("\"x\"", "text"), ("true", "`true`")] {
+        assert_eq!(error(json), format!("{told} {what} at line 1 column {}", json.len()));
+    }
+    let told = |document: Value| mistakes(&document).iter().map(ToString::to_string).collect::<Vec<_>>();
+    // A file that was cut short does not take all rules away.
+    assert_eq!(told(json!({})), ["`rules`: `rules` is missing; a set without rules says `rules = []`"]);
+    assert_eq!(told(json!({"rules": null})), ["`rules`: `rules` takes a list of maps, not null"]);
+    assert_eq!(
+        told(json!({"rules": [], "server": 1})),
+        ["`server`: unknown field `server`; only `rules` is known here"]
+    );
+    let twice: RuleData = serde_json::from_str(r#"{"rules": [], "rules": []}"#).unwrap();
+    assert_eq!(
+        twice.into_rules().unwrap_err().to_string(),
+        "the rules are not loaded: `rules`: `rules` is given twice"
+    );
+}
+
+#[test]
+fn an_unknown_field_finds_the_one_that_was_meant() {
+    let flow = |field: &str, value: Value| {
+        let mut rule = json!({"kind": "flow", "qps": 10});
+        rule[field] = value;
+        rule
+    };
+    is_only(&flow("qsp", json!(1)), "qsp", "unknown field `qsp`; did you mean `qps`?");
+    is_only(
+        &flow("behaviour", json!("reject")),
+        "behaviour",
+        "unknown field `behaviour`; did you mean `behavior`?",
+    );
+    is_only(&flow("resorce", json!("x")), "resorce", "unknown field `resorce`; did you mean `resource`?");
+    is_only(
+        &flow("colour", json!("x")),
+        "colour",
+        "unknown field `colour`: a rule of the kind `flow` takes `qps`, `limit`, `per_ms`, `behavior`, `warm_up_ms`, \
+         `cold_factor`, `max_wait_ms`, `burst`, `precision`, `buckets`, `associated`, `entrance`, `origin`, \
+         `other_origins`, `each_origin` and `mode`",
+    );
+    is_only(
+        &flow("queue_ms", json!(1)),
+        "queue_ms",
+        "`queue_ms` goes with a rule of the kind `isolation`, not with `flow`",
+    );
+    is_only(
+        &flow("open", json!("1s")),
+        "open",
+        "`open` goes with rules of the kinds `slow_ratio`, `error_ratio` and `error_count`, not with `flow`",
+    );
+    is_only(&json!({"kind": "flwo", "qps": 1}), "kind", "unknown kind `flwo`; did you mean `flow`?");
+    is_only(&json!({"kind": 3, "qps": 1}), "kind", "`kind` takes a word, not a number");
+    let reason = mistakes(&json!([{"kind": "flow", "qps": 1}]))[0].to_string();
+    assert_eq!(reason, "rule 0: `resource`: `resource` is missing");
+}
+
+#[test]
+fn a_word_of_sentinel_is_told_ours() {
+    let told = |kind: &str, field: &str| {
+        let mut rule = json!({"kind": kind});
+        rule[field] = json!(1);
+        let all = wrong(&rule);
+        all.into_iter().find(|(one, _)| one == field).unwrap().1
+    };
+    for (kind, field, ours) in [
+        ("flow", "count", "`qps`"),
+        ("isolation", "count", "`max_concurrency`"),
+        ("slow_ratio", "count", "`slow_rt_ms`"),
+        ("error_count", "count", "`error_count`"),
+        ("hot", "count", "`qps`"),
+        ("flow", "grade", "`kind` that says what is counted"),
+        ("error_ratio", "timeWindow", "`open_ms`, in milliseconds"),
+        ("flow", "strategy", "`associated` or `entrance` alone that says it"),
+        ("slow_ratio", "strategy", "`kind`: `slow_ratio`, `error_ratio` or `error_count`"),
+        ("flow", "controlBehavior", "`behavior`"),
+        ("flow", "warmUpPeriodSec", "`warm_up_ms`, in milliseconds"),
+        ("flow", "maxQueueingTimeMs", "`max_wait_ms`"),
+        ("flow", "limitApp", "`origin`, or `other_origins = true`; `default` is left out"),
+        ("authority", "limitApp", "`allow` or `deny`, a list"),
+        ("error_ratio", "minRequestAmount", "`min_calls`"),
+        ("error_ratio", "stat_interval_ms", "`window_ms`"),
+        ("hot", "paramIdx", "`key`, a name or a place"),
+        ("system", "highestCpuUsage", "`cpu`"),
+        ("system", "maxThread", "`max_concurrency`"),
+    ] {
+        assert_eq!(told(kind, field), format!("`{field}` is Sentinel's word; here it is {ours}"));
+    }
+}
+
+#[test]
+fn a_time_has_two_names_each_with_a_type_of_its_own() {
+    let flow = |field: &str, value: Value| {
+        let mut rule = json!({"kind": "flow", "qps": 10, "behavior": "throttle"});
+        rule[field] = value;
+        rule
+    };
+    for (field, value, reason) in [
+        (
+            "max_wait_ms",
+            json!("200ms"),
+            "`max_wait_ms` takes whole milliseconds; text like \"200ms\" goes with `max_wait`",
+        ),
+        (
+            "max_wait_ms",
+            json!(0.5),
+            "`max_wait_ms` takes whole milliseconds; finer times are text, like `max_wait = \"1500us\"`",
+        ),
+        ("max_wait_ms", json!(-1), "`max_wait_ms` must not be negative"),
+        ("max_wait_ms", json!(1e30), "`max_wait_ms` is at most 18446744073709551615 milliseconds"),
+        ("max_wait_ms", json!(null), "`max_wait_ms` is null: give it a value, or leave it out"),
+        ("max_wait_ms", json!(u64::MAX), "a call cannot wait for 18446744073709551.615s: at most a year"),
+        (
+            "max_wait",
+            json!(200),
+            "`max_wait` takes text like \"200ms\"; a number of milliseconds goes with `max_wait_ms`",
+        ),
+        (
+            "max_wait",
+            json!("200"),
+            "`max_wait` takes a time like \"200ms\", not \"200\": it has no unit: one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`",
+        ),
+        ("max_wait", json!("367d"), "a call cannot wait for 31708800s: at most a year"),
+        ("max_wait", json!([1]), "`max_wait` takes text like \"200ms\", not a list"),
+    ] {
+        is_only(&flow(field, value), field, reason);
+    }
+    let both =
+        json!({"kind": "flow", "qps": 10, "behavior": "throttle", "max_wait_ms": 1, "max_wait": "1ms"});
+    let (_, reason) = only(&both);
+    assert!(reason.ends_with("say the same: give one of them"), "{reason}");
+}
+
+#[test]
+fn words_that_do_not_go_together_are_told() {
+    for (rule, field, reason) in [
+        (
+            json!({"kind": "flow", "qps": 1, "limit": 1, "per_ms": 1000}),
+            "limit",
+            "`limit` does not go with `qps`: the limit is per second, or per interval",
+        ),
+        (json!({"kind": "flow", "qps": 1, "per": "2s"}), "per", "`per` needs `limit` instead of `qps`"),
+        (
+            json!({"kind": "flow", "qps": 1, "max_wait": "2s"}),
+            "max_wait",
+            "`max_wait` needs `behavior` to be `throttle` or `warm_up_throttle`",
+        ),
+        (
+            json!({"kind": "flow", "qps": 1, "behavior": "throttle", "cold_factor": 2}),
+            "cold_factor",
+            "`cold_factor` needs `behavior` to be `warm_up` or `warm_up_throttle`",
+        ),
+        (
+            json!({"kind": "flow", "qps": 1, "behavior": "throttle", "associated": "b"}),
+            "associated",
+            "a rule that counts another resource can only reject: nobody waits for another's calls",
+        ),
+        (
+            json!({"kind": "flow", "qps": 1, "origin": "a", "each_origin": true}),
+            "each_origin",
+            "`each_origin` does not go with `origin`: a rule is for one entrance, origin or associated resource",
+        ),
+        (
+            json!({"kind": "error_ratio", "error_ratio": 1, "window_calls": 9, "window": "1s"}),
+            "window_calls",
+            "`window_calls` does not go with `window`: a window is of time or of calls",
+        ),
+        (
+            json!({"kind": "error_ratio", "error_ratio": 1, "window_calls": 9, "buckets": 2}),
+            "buckets",
+            "`buckets` needs a window of time, and none of `window_calls`",
+        ),
+        (
+            json!({"kind": "error_ratio", "error_ratio": 1, "ramp_ms": 9}),
+            "ramp_ms",
+            "`ramp_ms` needs `recovery` to be `ramp`",
+        ),
+        (
+            json!({"kind": "error_ratio", "error_ratio": 1, "open_max_ms": 9}),
+            "open_max_ms",
+            "an open time cannot grow from 5s to 9ms: the longest must be no shorter, and at most a year",
+        ),
+        (
+            json!({"kind": "error_count", "error_count": 9, "window_calls": 9}),
+            "error_count",
+            "more than 9 exceptions never fit a window of 9 calls: the count must be lower",
+        ),
+        (
+            json!({"kind": "hot", "key": 0, "max_concurrency": 3, "burst": 1}),
+            "burst",
+            "`burst` goes with a rate, which this hot rule does not have",
+        ),
+        (
+            json!({"kind": "hot", "key": 0, "max_concurrency": 3, "per": "1s"}),
+            "per",
+            "`per_ms` goes with a rate, which this hot rule does not have",
+        ),
+        (
+            json!({"kind": "hot", "key": 0, "qps": 3, "except": [{"value": 1, "limit": 1}, {"value": 1, "limit": 2}]}),
+            "except",
+            "exception 1 is for a value that has a limit of its own already",
+        ),
+        (
+            json!({"kind": "authority", "allow": ["a"], "deny": ["b"]}),
+            "deny",
+            "`deny` does not go with `allow`: whom `allow` does not name is denied",
+        ),
+        (
+            json!({"kind": "system", "load": 1, "cpu": 0.5}),
+            "cpu",
+            "`cpu` does not go with `load`: a rule watches one figure; write a rule for each",
+        ),
+    ] {
+        is_only(&rule, field, reason);
+    }
+}
+
+#[test]
+fn one_mistake_is_not_told_as_several() {
+    let slow = json!({"kind": "error_ratio", "error_ratio": 1, "open_ms": "2s", "open_max_ms": 3000});
+    assert_eq!(only(&slow).0, "open_ms");
+    let throttle = json!({"kind": "flow", "qps": 0.5, "behavior": "throtle", "max_wait_ms": 20, "burst": 3});
+    is_only(&throttle, "behavior", "unknown behavior `throtle`; did you mean `throttle`?");
+    let interval = json!({"kind": "flow", "limit": 2000, "per_ms": "2s", "buckets": 64});
+    assert_eq!(only(&interval).0, "per_ms");
+    let window = json!({"kind": "error_ratio", "error_ratio": 1, "window_ms": "2s", "buckets": 64});
+    assert_eq!(only(&window).0, "window_ms");
+    let calls = json!({"kind": "error_ratio", "error_ratio": 1, "min_calls": "2", "window_calls": 3});
+    assert_eq!(only(&calls).0, "min_calls");
+}
+
+#[test]
+fn numbers_that_are_none_of_ours_are_told() {
+    let flow = |value: Value| {
+        let mut rule = json!({"kind": "flow"});
+        rule["qps"] = value;
+        only(&rule).1
+    };
+    assert_eq!(flow(json!("100")), "`qps` takes a number, not text");
+    assert_eq!(flow(json!(true)), "`qps` takes a number, not `true`");
+    assert_eq!(flow(json!(null)), "`qps` is null: give it a value, or leave it out");
+    assert_eq!(flow(json!({"a": [[[[[[[[[[]]]]]]]]]]})), "`qps` takes a number, not a map");
+    let breaker = |value: Value| {
+        let mut rule = json!({"kind": "error_ratio", "error_ratio": 0.5});
+        rule["min_calls"] = value;
+        only(&rule).1
+    };
+    assert_eq!(breaker(json!(1.5)), "`min_calls` takes a whole number, not 1.5");
+    assert_eq!(breaker(json!(-1)), "`min_calls` must not be negative");
+    assert_eq!(breaker(json!(4_294_967_296_u64)), "`min_calls` is at most 4294967295");
+    assert_eq!(breaker(json!(u64::MAX)), "`min_calls` is at most 4294967295");
+    assert_eq!(breaker(json!(-1e300)), "`min_calls` must not be negative");
+    // Not every format tells whole numbers from others.
+    assert!(
+        serde_json::from_value::<Rule>(json!({"kind": "error_ratio", "error_ratio": 1, "min_calls": 7.0}))
+            .is_ok()
+    );
+
+    let toml = |value: &str| {
+        let document = format!("[[rules]]\nresource = \"a\"\nkind = \"flow\"\nqps = {value}");
+        toml::from_str::<RuleData>(&document).unwrap().into_rules().unwrap_err().to_string()
+    };
+    for value in ["nan", "inf", "-inf"] {
+        let shown = if value == "nan" { "NaN" } else { value };
+        assert_eq!(
+            toml(value),
+            format!(
+                "the rules are not loaded: rule 0 of `a`: `qps`: a limit of {shown} is not a number of permits: it must \
+                 be 0 or more, and finite"
+            )
+        );
+    }
+    assert!(serde_json::from_str::<RuleData>(r#"[{"qps": 1e400}]"#).is_err(), "no number of the format");
+}
+
+#[test]
+fn what_is_given_twice_is_told() {
+    let json = r#"[{"resource": "a", "kind": "flow", "qps": 1, "qps": 2, "kind": "hot"}]"#;
+    let Err(LoadError::Rejected(rejections)) = serde_json::from_str::<RuleData>(json).unwrap().into_rules()
+    else {
+        panic!("it was accepted");
+    };
+    let told: Vec<_> = rejections.iter().map(|one| (one.field().unwrap(), one.reason())).collect();
+    assert_eq!(told, [("qps", "`qps` is given twice"), ("kind", "`kind` is given twice")]);
+}
+
+#[test]
+fn long_and_deep_input_is_told_shortly() {
+    let long = "x".repeat(1 << 20);
+    for rule in [
+        json!({"kind": "flow", "qps": 1, "resource": long}),
+        json!({"kind": long, "resource": "a"}),
+        json!({"kind": "flow", "qps": 1, "resource": "a", "behavior": long}),
+        json!({"kind": "flow", "qps": 1, "resource": "a", "id": long}),
+        json!({"kind": "flow", "qps": 1, "resource": "a", long.as_str(): 1}),
+        json!({"kind": "flow", "limit": 1, "resource": "a", "per": long}),
+        json!({"kind": "flow", "qps": long, "resource": "a"}),
+        json!({"kind": "authority", "resource": "a", "allow": [long]}),
+        json!({"kind": "hot", "resource": "a", "key": long, "qps": 1}),
+        json!({"kind": "hot", "resource": "a", "key": 0, "qps": 1, "except": [{"value": long, "limit": 1}]}),
+        json!({"kind": "hot", "resource": "a", "key": 0, "qps": 1, "except": [{"integer": long, "limit": 1}]}),
+        json!({"kind": "hot", "resource": "a", "key": 0, "qps": 1, "except": [{"char": long, "limit": 1}]}),
+        json!({"kind": "hot", "resource": "a", "key": 0, "qps": 1, "except": [{long.as_str(): 1, "limit": 1}]}),
+    ] {
+        let rejections = mistakes(&json!([rule]));
+        assert_eq!(rejections.len(), 1, "{rejections:?}");
+        assert!(rejections[0].to_string().len() < 500, "{}", rejections[0]);
+        let kept = format!("{rejections:?}").len();
+        assert!(kept < 2_000, "a report keeps {kept} bytes");
+    }
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let data: RuleData = serde_json::from_str(&format!("[{{\"kind\": {deep}}}, {deep}]")).unwrap();
+    let told = data.into_rules().unwrap_err().to_string();
+    assert!(told.contains("`kind` takes a word, not a list"), "{told}");
+    assert!(told.contains("rule 1: a rule is a map of words, not a list"), "{told}");
+}
+
+#[test]
+fn a_rule_alone_is_read_without_a_name() {
+    let rule: Rule = serde_json::from_str(r#"{"kind": "isolation", "max_concurrency": 8}"#).unwrap();
+    assert_eq!(rule, IsolationRule::new(8).into());
+    let error =
+        serde_json::from_str::<Rule>(r#"{"kind": "flow", "qps": -1, "id": "x", "burst": 1}"#).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`id`: `id` does not belong to a rule that stands alone; `qps`: a limit of -1 is not a number of permits: it must \
+         be 0 or more, and finite; `burst`: a burst of 1 needs a rule that throttles, in a precision other than \
+         `sentinel` at line 1 column 50"
+    );
+}
+
+#[test]
+fn only_what_differs_from_the_default_is_written() {
+    let throttle = Behavior::Throttle { max_wait: Duration::from_micros(1_500) };
+    let set = RuleSet::new()
+        .named("create", "orders.*", FlowRule::new(100.0, Behavior::Reject).unwrap())
+        .flow("a", FlowRule::new(0.5, throttle).unwrap().with_mode(Mode::Shadow))
+        .breaker("a", BreakerRule::error_ratio(0.5).unwrap())
+        .hot(
+            "a",
+            HotRule::qps("user", 10.0).unwrap().except('x', 1.5).unwrap().except(u64::MAX, 2.0).unwrap(),
+        )
+        .system_named("cpu", SystemRule::cpu(0.8).unwrap());
+    assert_eq!(
+        serde_json::to_value(&set).unwrap(),
+        json!({"rules": [
+            {"resource": "orders.*", "id": "create", "kind": "flow", "qps": 100},
+            {"resource": "a", "kind": "flow", "qps": 0.5, "behavior": "throttle", "max_wait": "1500us", "mode": "shadow"},
+            {"resource": "a", "kind": "error_ratio", "error_ratio": 0.5},
+            {"resource": "a", "kind": "hot", "key": "user", "qps": 10, "except": [
+                {"char": "x", "limit": 1.5}, {"integer": "18446744073709551615", "limit": 2}
+            ]},
+            {"id": "cpu", "kind": "system", "cpu": 0.8},
+        ]})
+    );
+    assert_eq!(
+        toml::to_string(&set).unwrap().split("\n\n").next().unwrap(),
+        "[[rules]]\nresource = \"orders.*\"\nid = \"create\"\nkind = \"flow\"\nqps = 100"
+    );
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error_and_no_other_rule() {
+    let long = HotRule::qps("user", 10.0).unwrap().except("x".repeat(2_000), 1.0).unwrap();
+    let error = serde_json::to_string(&Rule::from(long.clone())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "an exception for a text of over 1 KiB cannot be written: only its beginning is known"
+    );
+    assert!(toml::to_string(&RuleSet::new().hot("a", long)).is_err());
+    let longest = HotRule::qps("user", 10.0).unwrap().except("x".repeat(1_024), 1.0).unwrap();
+    assert!(serde_json::to_string(&Rule::from(longest)).is_ok());
+}
+
+mod round_trips {
+    use leap_runtime::{Key, RulePatch, ToKey};
+    use proptest::collection::{btree_map, vec};
+    use proptest::option;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+    fn limit() -> BoxedStrategy<f64> {
+        prop_oneof![
+            Just(0.0),
+            Just(f64::MAX),
+            Just(1.0),
+            (1_u32..5_000).prop_map(f64::from),
+            1.0..1e7_f64,
+            f64::MIN_POSITIVE..1.0,
+        ]
+        .boxed()
+    }
+
+    fn time() -> BoxedStrategy<Duration> {
+        prop_oneof![
+            (0_u64..100_000).prop_map(Duration::from_millis),
+            (0..YEAR.as_secs(), 0_u32..1_000_000_000).prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
+            Just(YEAR),
+            Just(Duration::from_secs(1)),
+            Just(Duration::from_nanos(1)),
+        ]
+        .boxed()
+    }
+
+    fn name() -> BoxedStrategy<String> {
+        prop_oneof!["[a-z]{1,8}(\\.[a-z*]{1,4})?", "\\PC{1,20}", "[\n\"\\\\*#=]{1,5}"].boxed()
+    }
+
+    fn precision() -> BoxedStrategy<Precision> {
+        prop_oneof![Just(Precision::Exact), Just(Precision::Strict), Just(Precision::Sentinel)].boxed()
+    }
+
+    fn mode() -> BoxedStrategy<Mode> {
+        prop_oneof![Just(Mode::Enforce), Just(Mode::Off), Just(Mode::Shadow)].boxed()
+    }
+
+    fn key() -> BoxedStrategy<Key> {
+        prop_oneof![
+            "\\PC{0,60}".prop_map(|text| text.to_key()),
+            any::<i128>().prop_map(|number| number.to_key()),
+            any::<i64>().prop_map(|number| number.to_key()),
+            any::<u128>().prop_map(|number| number.to_key()),
+            any::<bool>().prop_map(|value| value.to_key()),
+            any::<char>().prop_map(|letter| letter.to_key()),
+        ]
+        .boxed()
+    }
+
+    /// What a step makes of a rule, unless it would make it wrong.
+    fn step<R: Clone, E, T>(rule: R, given: Option<T>, step: impl FnOnce(R, T) -> Result<R, E>) -> R {
+        match given {
+            Some(value) => step(rule.clone(), value).unwrap_or(rule),
+            None => rule,
+        }
+    }
+
+    fn flow() -> BoxedStrategy<Rule> {
+        let behavior =
+            (0_u8..4, time(), 1.0..100.0_f64, prop_oneof![Just(3.0), Just(4.0), 1.001..50.0_f64], time());
+        let behavior = behavior.prop_map(|(which, period, _, cold_factor, max_wait)| match which {
+            0 => Behavior::Reject,
+            1 => Behavior::WarmUp { period, cold_factor },
+            2 => Behavior::Throttle { max_wait },
+            _ => Behavior::WarmUpThrottle { period, cold_factor, max_wait },
+        });
+        let numbers =
+            (option::of(time()), option::of(1_u32..200), option::of(precision()), option::of(any::<u32>()));
+        (limit(), behavior, numbers, 0_u8..6, name(), mode())
+            .prop_filter_map(
+                "a rule",
+                |(limit, behavior, (per, buckets, precision, burst), relation, name, mode)| {
+                    let rule = FlowRule::new(limit, behavior).ok()?;
+                    let rule = step(rule, per, FlowRule::per);
+                    let rule = step(rule, buckets, FlowRule::with_buckets);
+                    let rule = step(rule, precision, FlowRule::with_precision);
+                    // Buckets that were asked for go with the interval that is set last, too.
+                    let rule = step(rule, per.map(|per| per / 2), FlowRule::per);
+                    let rule = step(rule, burst, FlowRule::with_burst);
+                    let rule = step(rule, Some(name), |rule, name| match relation {
+                        0 => rule.associated(name),
+                        1 => rule.for_entrance(name),
+                        2 => rule.for_origin(name),
+                        3 => rule.for_other_origins(),
+                        4 => rule.for_each_origin(),
+                        _ => Ok(rule),
+                    });
+                    Some(rule.with_mode(mode).into())
+                },
+            )
+            .boxed()
+    }
+
+    fn isolation() -> BoxedStrategy<Rule> {
+        (any::<u32>(), time(), mode())
+            .prop_map(|(max, queue, mode)| {
+                IsolationRule::new(max).with_queue(queue).unwrap().with_mode(mode).into()
+            })
+            .boxed()
+    }
+
+    fn breaker() -> BoxedStrategy<Rule> {
+        let slow_rt = prop_oneof![time(), Just(Duration::MAX), Just(Duration::from_millis(u64::MAX))];
+        let ratio = || prop_oneof![Just(0.0), Just(1.0), 0.0..1.0_f64];
+        let rule = prop_oneof![
+            (slow_rt, ratio()).prop_map(|(slow_rt, ratio)| BreakerRule::slow_ratio(slow_rt, ratio).unwrap()),
+            ratio().prop_map(|ratio| BreakerRule::error_ratio(ratio).unwrap()),
+            prop_oneof![0_u32..100, any::<u32>()].prop_map(BreakerRule::error_count),
+        ];
+        let window = option::of((time(), 1_u32..100));
+        let recovery = option::of(option::of(time()));
+        let numbers = (option::of(1_u32..100), window, option::of(1_u32..10_001), option::of(1_u32..1_024));
+        let times = (option::of(time()), option::of(time()), recovery);
+        (rule, numbers, times, mode())
+            .prop_map(|(rule, numbers, times, mode)| {
+                let (min_calls, window, calls, probes) = numbers;
+                let (open, longest, recovery) = times;
+                let rule = step(rule, min_calls, BreakerRule::with_min_calls);
+                let rule = step(rule, window, |rule, (time, n_buckets)| rule.with_window(time, n_buckets));
+                let rule = step(rule, calls, BreakerRule::with_window_calls);
+                let rule = step(rule, probes, BreakerRule::with_probes);
+                let rule = step(rule, open, BreakerRule::open_for);
+                let rule = step(rule, longest, BreakerRule::with_max_open);
+                let rule = step(rule, recovery, |rule, over| {
+                    rule.with_recovery(Recovery::Ramp { over: over.unwrap_or(rule.open_time()) })
+                });
+                rule.with_mode(mode).into()
+            })
+            .boxed()
+    }
+
+    fn hot() -> BoxedStrategy<Rule> {
+        let rule = prop_oneof![
+            (name(), limit()).prop_filter_map("a rule", |(key, limit)| HotRule::qps(key, limit).ok()),
+            (any::<i32>(), limit()).prop_filter_map("a rule", |(key, limit)| HotRule::qps(key, limit).ok()),
+            (name(), limit(), time())
+                .prop_map(|(key, limit, max_wait)| HotRule::throttle(key, limit, max_wait).unwrap()),
+            (name(), any::<u32>()).prop_map(|(key, max)| HotRule::concurrency(key, max).unwrap()),
+        ];
+        let numbers = (option::of(time()), option::of(any::<u32>()), option::of(any::<u32>()));
+        let rest = (option::of(1_u32..1_000_001), any::<bool>(), vec((key(), limit()), 0..5), mode());
+        (rule, numbers, rest)
+            .prop_map(|(rule, (per, burst, max), (max_keys, as_sentinel, except, mode))| {
+                let rule = step(rule, burst, HotRule::with_burst);
+                let rule = step(rule, per, HotRule::per);
+                let rule = step(rule, max_keys, HotRule::with_max_keys);
+                let rule = step(rule, as_sentinel.then_some(Precision::Sentinel), HotRule::with_precision);
+                let rule = match max {
+                    Some(max) => rule.with_max_concurrency(max),
+                    None => rule,
+                };
+                let except = except.into_iter().fold(rule, |rule, (key, limit)| {
+                    step(rule, Some(key), |rule, key| rule.except(key, limit))
+                });
+                except.with_mode(mode).into()
+            })
+            .boxed()
+    }
+
+    fn authority() -> BoxedStrategy<Rule> {
+        (any::<bool>(), vec(name(), 1..5), mode())
+            .prop_map(|(is_allow_list, names, mode)| {
+                let rule =
+                    if is_allow_list { AuthorityRule::allow(names) } else { AuthorityRule::deny(names) };
+                rule.unwrap().with_mode(mode).into()
+            })
+            .boxed()
+    }
+
+    fn system() -> BoxedStrategy<Rule> {
+        let load = prop_oneof![Just(0.0), Just(f64::MAX), 0.0..100.0_f64];
+        let rule = prop_oneof![
+            load.prop_map(|load| SystemRule::load(load).unwrap()),
+            (0.0..1.0_f64).prop_map(|cpu| SystemRule::cpu(cpu).unwrap()),
+            limit().prop_filter_map("a rule", |limit| SystemRule::qps(limit).ok()),
+            any::<u32>().prop_map(SystemRule::concurrency),
+            time().prop_filter_map("a rule", |max| SystemRule::avg_rt(max).ok()),
+        ];
+        (rule, option::of(precision()), mode())
+            .prop_map(|(rule, precision, mode)| {
+                step(rule, precision, SystemRule::with_precision).with_mode(mode).into()
+            })
+            .boxed()
+    }
+
+    fn rule() -> BoxedStrategy<Rule> {
+        prop_oneof![flow(), isolation(), breaker(), hot(), authority(), system()].boxed()
+    }
+
+    /// Often of one kind.
+    fn two_of_a_kind() -> BoxedStrategy<(Rule, Rule)> {
+        let two = |rule: fn() -> BoxedStrategy<Rule>| (rule(), rule()).boxed();
+        prop_oneof![two(flow), two(isolation), two(breaker), two(hot), two(authority), two(system)].boxed()
+    }
+
+    fn set() -> BoxedStrategy<RuleSet> {
+        let ids = btree_map(name(), (name(), rule()), 0..4);
+        (ids, vec((name(), rule()), 0..8))
+            .prop_map(|(named, others)| {
+                let mut set = RuleSet::new();
+                for (id, (resource, rule)) in named {
+                    set = match rule {
+                        Rule::System(rule) => set.system_named(id, rule),
+                        rule => set.named(id, resource, rule),
+                    };
+                }
+                for (resource, rule) in others {
+                    set = match rule {
+                        Rule::System(rule) => set.system(rule),
+                        rule => set.rule(resource, rule),
+                    };
+                }
+                set
+            })
+            .boxed()
+    }
+
+    fn config() -> ProptestConfig {
+        ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() }
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn every_set_is_read_as_it_was_written(set in set()) {
+            let order = |set: &RuleSet| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let json = serde_json::to_string(&set).unwrap();
+            let read: RuleSet = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(&read, &set, "{}", json);
+            prop_assert_eq!(order(&read), order(&set));
+            let toml = toml::to_string(&set).unwrap();
+            let read: RuleSet = toml::from_str(&toml).unwrap();
+            prop_assert_eq!(&read, &set, "{}", toml);
+            prop_assert_eq!(order(&read), order(&set));
+        }
+
+        #[test]
+        fn a_rule_alone_is_read_as_it_was_written(rule in rule()) {
+            let json = serde_json::to_string(&rule).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Rule>(&json).unwrap(), rule, "{}", json);
+        }
+
+        #[test]
+        fn a_patch_of_every_word_makes_any_rule_of_the_kind_of_any_other((one, other) in two_of_a_kind()) {
+            prop_assume!(one.kind() == other.kind());
+            let before = serde_json::to_value(&one).unwrap();
+            let mut changes = serde_json::to_value(&other).unwrap();
+            let changes = changes.as_object_mut().unwrap();
+            changes.remove("kind");
+            for name in before.as_object().unwrap().keys().filter(|name| *name != "kind") {
+                changes.entry(name).or_insert(Value::Null);
+            }
+            let patch: RulePatch = serde_json::from_value(changes.clone().into()).unwrap();
+            prop_assert_eq!(one.patched(&patch), Ok(other));
+            let nothing: RulePatch = serde_json::from_str("{}").unwrap();
+            prop_assert_eq!(one.patched(&nothing), Ok(one));
+        }
+
+        #[test]
+        fn no_value_of_any_word_is_worse_than_an_error(
+            kind in 0_usize..8,
+            fields in vec(("(qps|limit|per|per_ms|burst|key|except|window|open_ms|probes|load|allow|mode|id|[a-z_]{1,9})", junk()), 0..6),
+        ) {
+            let kinds = ["flow", "isolation", "slow_ratio", "error_ratio", "error_count", "hot", "authority", "system"];
+            let mut rule = json!({"kind": kinds[kind], "resource": "a"});
+            for (name, value) in fields {
+                rule[name] = value;
+            }
+            if let Err(LoadError::Rejected(rejections)) =
+                serde_json::from_value::<RuleData>(json!([rule])).unwrap().into_rules()
+            {
+                prop_assert!(!rejections.is_empty());
+                for (i, one) in rejections.iter().enumerate() {
+                    prop_assert_eq!(one.index(), Some(0));
+                    prop_assert!(!rejections[..i].contains(one), "{} is told twice", one);
+                }
+            }
+        }
+    }
+
+    fn junk() -> impl Strategy<Value = Value> {
+        let plain = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            (-2_i64..3).prop_map(Value::from),
+            "\\PC{0,9}".prop_map(Value::from),
+            "[0-9]{1,3}(ms|s|h)".prop_map(Value::from),
+        ];
+        plain.prop_recursive(3, 8, 3, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..3).prop_map(Value::from),
+                vec((prop_oneof!["value", "limit", "char", "[a-z]{1,3}"], inner), 0..3)
+                    .prop_map(|fields| fields.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            ]
+        })
+    }
+}
