@@ -140,6 +140,20 @@ impl Source {
         })
     }
 
+    /// As [`patch`](Self::patch), with new values for some words of the rule.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::UnknownRule`]; [`LoadError::Rejected`] with every mistake in the new values, or in what they make of the
+    /// rule; [`LoadError::Conflict`].
+    #[cfg(feature = "serde")]
+    pub fn patch_words(&self, id: &str, patch: &crate::rule::RulePatch) -> Result<LoadReport, LoadError> {
+        self.change(RuleAction::Patch(id.to_owned()), |before| {
+            let old = found(before.find(id), id)?;
+            Ok(before.with(old, Some(old.patched(patch)?)))
+        })
+    }
+
     /// Takes the rule away that is [found](RuleSet::find) by `id`.
     ///
     /// # Errors

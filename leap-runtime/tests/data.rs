@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leap_runtime::{
     AuthorityRule, Behavior, Blocked, BreakerRule, FlowRule, HotRule, IsolationRule, LoadError, ManualClock,
-    Mode, Precision, Recovery, Registry, Rejection, Rule, RuleData, RuleSet, SystemRule, guarded,
+    Mode, Precision, Recovery, Registry, Rejection, Rule, RuleData, RulePatch, RuleSet, SystemRule, guarded,
 };
 use serde_json::{Value, json};
 
@@ -902,8 +902,128 @@ fn what_cannot_be_written_is_an_error_and_no_other_rule() {
     assert!(serde_json::to_string(&Rule::from(longest)).is_ok());
 }
 
+fn patch(changes: Value) -> RulePatch {
+    serde_json::from_value(changes).unwrap()
+}
+
+#[test]
+fn a_patch_changes_some_words_and_keeps_the_others() {
+    let throttle = Behavior::Throttle { max_wait: 200 * MS };
+    let rule: Rule =
+        FlowRule::new(10.0, throttle).unwrap().with_burst(3).unwrap().with_mode(Mode::Off).into();
+    for (changes, told) in [
+        (json!({}), "flow: 10 per 1s, throttled, waiting 200ms at most, 3 at once"),
+        (json!({"qps": 20}), "flow: 20 per 1s, throttled, waiting 200ms at most, 3 at once"),
+        (json!({"max_wait": "1500us"}), "flow: 10 per 1s, throttled, waiting 1.5ms at most, 3 at once"),
+        (json!({"max_wait_ms": null}), "flow: 10 per 1s, throttled, waiting 500ms at most, 3 at once"),
+        (json!({"max_wait": null, "burst": null}), "flow: 10 per 1s, throttled, waiting 500ms at most"),
+        (json!({"limit": 90, "per": "1m"}), "flow: 90 per 60s, throttled, waiting 200ms at most, 3 at once"),
+        (json!({"per_ms": 2000}), "flow: 10 per 2s, throttled, waiting 200ms at most, 3 at once"),
+        (json!({"limit": 20}), "flow: 20 per 1s, throttled, waiting 200ms at most, 3 at once"),
+        (
+            json!({"behavior": null, "max_wait_ms": null, "burst": null, "entrance": "front"}),
+            "flow: 10 per 1s, exact, for entrance `front`",
+        ),
+    ] {
+        let patched = rule.patched(&patch(changes.clone())).unwrap();
+        assert_eq!((patched.to_string().as_str(), patched.mode()), (told, Mode::Off), "{changes}");
+    }
+    assert_eq!(rule.patched(&patch(json!({"mode": null}))).unwrap().mode(), Mode::Enforce);
+}
+
+#[test]
+fn what_a_patch_says_otherwise_replaces_what_was_said() {
+    let patched = |rule: Value, changes: Value| {
+        let rule: Rule = serde_json::from_value(rule).unwrap();
+        serde_json::to_value(rule.patched(&patch(changes)).unwrap()).unwrap()
+    };
+    let flow = json!({"kind": "flow", "limit": 90, "per_ms": 60000, "origin": "web"});
+    assert_eq!(patched(flow.clone(), json!({"qps": 5})), json!({"kind": "flow", "qps": 5, "origin": "web"}));
+    assert_eq!(
+        patched(flow.clone(), json!({"each_origin": true})),
+        json!({"kind": "flow", "limit": 90, "per_ms": 60000, "each_origin": true})
+    );
+    assert_eq!(
+        patched(flow, json!({"limit": 30, "origin": null})),
+        json!({"kind": "flow", "limit": 30, "per_ms": 60000})
+    );
+    let breaker = json!({"kind": "error_ratio", "error_ratio": 0.5, "window_ms": 2000, "buckets": 4});
+    assert_eq!(
+        patched(breaker, json!({"window_calls": 50})),
+        json!({"kind": "error_ratio", "error_ratio": 0.5, "window_calls": 50})
+    );
+    let breaker = json!({"kind": "error_ratio", "error_ratio": 0.5, "window_calls": 50});
+    assert_eq!(
+        patched(breaker, json!({"window": "3s"})),
+        json!({"kind": "error_ratio", "error_ratio": 0.5, "window_ms": 3000})
+    );
+    let authority = json!({"kind": "authority", "allow": ["web"]});
+    assert_eq!(
+        patched(authority, json!({"deny": ["batch"]})),
+        json!({"kind": "authority", "deny": ["batch"]})
+    );
+    let system = json!({"kind": "system", "avg_rt": "1500us"});
+    assert_eq!(patched(system.clone(), json!({"cpu": 0.5})), json!({"kind": "system", "cpu": 0.5}));
+    assert_eq!(patched(system, json!({"avg_rt_ms": 7})), json!({"kind": "system", "avg_rt_ms": 7}));
+}
+
+#[test]
+fn a_patch_that_would_make_the_rule_wrong_is_refused_with_every_mistake() {
+    let rule: Rule = FlowRule::new(10.0, Behavior::Throttle { max_wait: 200 * MS }).unwrap().into();
+    let told = |changes: Value| {
+        let Err(LoadError::Rejected(mistakes)) = rule.patched(&patch(changes)) else { panic!("accepted") };
+        mistakes.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(json!({"id": "x", "kind": "hot", "qps": "5", "burts": 3, "queue_ms": 3})),
+        [
+            "`id`: a patch cannot change `id`: load another rule",
+            "`kind`: a patch cannot change `kind`: load another rule",
+            "`burts`: unknown field `burts`; did you mean `burst`?",
+            "`qps`: `qps` takes a number, not text",
+            "`queue_ms`: `queue_ms` goes with a rule of the kind `isolation`, not with `flow`",
+        ]
+    );
+    assert_eq!(told(json!({"qps": null})), ["`qps`: the limit is missing: `qps`, or `limit` with `per_ms`"]);
+    assert_eq!(
+        told(json!({"behavior": "reject"})),
+        ["`max_wait_ms`: `max_wait_ms` needs `behavior` to be `throttle` or `warm_up_throttle`"]
+    );
+    assert_eq!(
+        told(json!({"limit": 5, "qps": 5})),
+        ["`limit`: `limit` does not go with `qps`: the limit is per second, or per interval"]
+    );
+    assert_eq!(
+        told(json!({"max_wait": "1s", "max_wait_ms": 5})),
+        ["`max_wait_ms`: `max_wait` and `max_wait_ms` say the same: give one of them"]
+    );
+    let twice: RulePatch = serde_json::from_str(r#"{"qps": 1, "qps": 2}"#).unwrap();
+    let error = rule.patched(&twice).unwrap_err().to_string();
+    assert_eq!(error, "the rules are not loaded: `qps`: `qps` is given twice");
+    let error = serde_json::from_str::<RulePatch>("[1]").unwrap_err().to_string();
+    assert_eq!(error, "a patch is a map of words and their new values, not a list at line 1 column 3");
+}
+
+#[test]
+fn a_patch_of_a_loaded_rule_holds_at_once_and_its_mistakes_name_the_rule() {
+    let registry = Registry::builder().clock(ManualClock::new()).build();
+    let limit = FlowRule::new(2.0, Behavior::Reject).unwrap();
+    let file = registry.source("limits.toml");
+    file.load(RuleSet::new().named("create", "orders.create", limit)).unwrap();
+    let passed = || (0..10).filter(|_| registry.enter("orders.create").is_ok()).count();
+    assert_eq!(passed(), 2);
+    file.patch_words("create", &patch(json!({"qps": 5}))).unwrap();
+    assert_eq!(passed(), 3);
+    let error = file.patch_words("create", &patch(json!({"qps": 0.5}))).unwrap_err();
+    let LoadError::Rejected(mistakes) = error else { panic!("{error}") };
+    let [one] = &mistakes[..] else { panic!("{mistakes:?}") };
+    assert_eq!((one.id(), one.resource(), one.field()), (Some("create"), Some("orders.create"), Some("qps")));
+    let error = file.patch_words("nobody", &patch(json!({}))).unwrap_err();
+    assert_eq!(error, LoadError::UnknownRule("nobody".to_owned()));
+}
+
 mod round_trips {
-    use leap_runtime::{Key, RulePatch, ToKey};
+    use leap_runtime::{Key, ToKey};
     use proptest::collection::{btree_map, vec};
     use proptest::option;
     use proptest::prelude::*;

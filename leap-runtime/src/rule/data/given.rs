@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::hints::{List, Short, nearest};
 use super::time;
-use super::value::{Fields, Value};
+use super::value::Value;
 use super::words::{Takes, Word, of_kind};
 use crate::key::{Key, ToKey};
 use crate::rule::{KeySelector, NAME_MAX, RuleError, RuleKind, is_name};
@@ -48,7 +48,11 @@ pub(super) struct Given {
 
 impl Given {
     /// Sorts the fields of a rule by the words of its kind, and tells what none of them is.
-    pub(super) fn new(kind: RuleKind, fields: &Fields, faults: &mut Vec<Fault>) -> Self {
+    pub(super) fn new<'a>(
+        kind: RuleKind,
+        fields: impl IntoIterator<Item = (&'a str, &'a Value)>,
+        faults: &mut Vec<Fault>,
+    ) -> Self {
         let mut given = Self { kind, values: BTreeMap::new(), wrong: BTreeSet::new() };
         for (name, value) in fields {
             match of_kind(kind).find(|word| word.names().any(|known| known == name)) {

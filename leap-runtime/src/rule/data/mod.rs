@@ -20,7 +20,7 @@ pub use patch::RulePatch;
 
 use self::given::{Fault, Given};
 use self::hints::{List, Short, nearest};
-use self::value::{Fields, Value};
+use self::value::Value;
 use super::{LoadError, Rejection, Rule, RuleKind, RuleSet};
 
 /// A rule set as it was written, read and not yet checked.
@@ -184,7 +184,7 @@ impl Read {
         };
         let mut faults = vec![];
         let mut names = BTreeSet::new();
-        let (mut kind, mut resource, mut words) = (None, None, Fields::new());
+        let (mut kind, mut resource, mut words) = (None, None, vec![]);
         for (name, value) in fields {
             if !names.insert(name) {
                 let reason = format!("`{}` is given twice", Short(name));
@@ -208,7 +208,7 @@ impl Read {
                         format!("`{name}` does not belong to a rule that stands alone"),
                     ));
                 }
-                _ => words.push((name.clone(), value.clone())),
+                _ => words.push((name.as_str(), value)),
             }
         }
         let kind = kind_of(kind, &mut faults);
@@ -216,7 +216,7 @@ impl Read {
             faults.extend(wrong_resource(kind, resource));
         }
         let rule = kind.and_then(|kind| {
-            let given = Given::new(kind, &words, &mut faults);
+            let given = Given::new(kind, words, &mut faults);
             build::build(given, &mut faults)
         });
         (read, rule.ok_or(faults))

@@ -50,7 +50,7 @@ impl RulePatch {
         fields.retain(|(name, _)| name != "kind");
         let mut faults = vec![];
         self.change(kind, &mut fields, &mut faults);
-        let given = Given::new(kind, &fields, &mut faults);
+        let given = Given::new(kind, fields.iter().map(|(name, value)| (name.as_str(), value)), &mut faults);
         build(given, &mut faults).ok_or(faults)
     }
 

@@ -218,3 +218,61 @@ impl Serialize for Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Value {
+        Value::read(&mut serde_json::Deserializer::from_str(json), Ok).unwrap()
+    }
+
+    #[test]
+    fn values_are_what_they_were_in_order_and_with_what_was_given_twice() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        assert_eq!(
+            read(r#"{"b": [1, -2.5, "x", null, true], "a": 18446744073709551615, "b": {}}"#),
+            Value::Map(vec![
+                (
+                    "b".to_owned(),
+                    Value::List(vec![
+                        Value::Whole(1),
+                        Value::Number(-2.5),
+                        text("x"),
+                        Value::Null,
+                        Value::Bool(true)
+                    ])
+                ),
+                ("a".to_owned(), Value::Whole(18_446_744_073_709_551_615)),
+                ("b".to_owned(), Value::Map(vec![])),
+            ])
+        );
+    }
+
+    #[test]
+    fn what_is_too_deep_is_passed_over() {
+        let nested = |depth: usize| format!("{}7{}", "[".repeat(depth), "]".repeat(depth));
+        let mut value = read(&nested(DEPTH));
+        for _ in 0..DEPTH {
+            let Value::List(mut list) = value else { panic!("{value:?}") };
+            value = list.remove(0);
+        }
+        assert_eq!(value, Value::Whole(7));
+        let mut value = read(&nested(DEPTH + 50));
+        for _ in 0..DEPTH {
+            let Value::List(mut list) = value else { panic!("{value:?}") };
+            value = list.remove(0);
+        }
+        assert_eq!(value, Value::TooDeep);
+    }
+
+    #[test]
+    fn a_number_of_which_all_digits_were_kept_is_a_number() {
+        let kept = |digits: &str| read(&format!(r#"{{"{ALL_DIGITS}": "{digits}"}}"#));
+        assert_eq!(kept("12"), Value::Whole(12));
+        assert_eq!(kept("-1.5e3"), Value::Number(-1_500.0));
+        assert_eq!(kept("1e400"), Value::Number(f64::INFINITY));
+        assert_eq!(kept(&u128::MAX.to_string()), Value::Huge(u128::MAX));
+        assert!(matches!(kept("x"), Value::Number(number) if number.is_nan()));
+    }
+}
