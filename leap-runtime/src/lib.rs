@@ -63,7 +63,7 @@
 //! | `tokio` | yes | [`TokioClock`], and the timer by which async calls wait; a paused clock works |
 //! | `quanta` | yes | the system clock reads the time stamp counter: about half the cost of the OS clock |
 //! | `tracing` | no | `TracingObserver`: transitions, loads and blocks as `tracing` events |
-//! | `serde` | no | `Serialize` for statistics and load reports |
+//! | `serde` | no | [rules as data](guide::fields): `RuleSet`, `Rule` and `RulePatch` from any format, and to it; `Serialize` for statistics and load reports |
 //!
 //! Without default features the crate builds on `std` alone; features only add.
 #![cfg_attr(docsrs, feature(doc_cfg))]

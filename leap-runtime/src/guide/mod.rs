@@ -82,6 +82,11 @@
 //! - The *kind* of a rule is flow, isolation, hot, authority, or one of slow ratio, error ratio and error count, which are a
 //!   kind each. A loaded rule replaces all rules of its kind that attributes gave the resource.
 //!
+//! # Rules as data
+//!
+//! What the attribute says of a rule, data says in the same words: see the list of all [fields] with their units, defaults
+//! and bounds.
+//!
 //! # If you come from Sentinel
 //!
 //! Times are milliseconds in the attribute and `Duration`s in the types. Where leap counts more exactly than

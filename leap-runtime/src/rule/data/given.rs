@@ -204,7 +204,9 @@ pub(super) fn cut(text: &str) -> String {
 /// The value of a word that was given under `name`, or what is wrong with it.
 fn read(word: &Word, name: &str, value: &Value) -> Result<Typed, String> {
     match &word.takes {
-        Takes::Permits | Takes::Number { .. } | Takes::Above(_) => number(name, value).map(Typed::Number),
+        Takes::Permits | Takes::Number { .. } | Takes::AtLeast(_) | Takes::Above(_) => {
+            number(name, value).map(Typed::Number)
+        }
         Takes::Whole { .. } => whole(name, value).map(Typed::Whole),
         Takes::Time { .. } if name == word.name => millis(name, word.twin(), value).map(Typed::Time),
         Takes::Time { .. } => time_as_text(name, word.name, value).map(Typed::Time),

@@ -60,51 +60,61 @@ fn distance(a: &str, b: &str) -> usize {
     table[a.len()][b.len()]
 }
 
-/// What Sentinel's word for a field is called here, in a rule of this kind; also said where it is called several things.
+const BREAKERS: &[&str] = &["slow_ratio", "error_ratio", "error_count"];
+const RATES: &[&str] = &["flow", "hot"];
+const ALL: &[&str] = &super::words::KIND_NAMES;
+
+/// What Sentinel's words are called here, in rules of some kinds.
+const SENTINEL: [(&[&str], &[&str], &str); 33] = [
+    (&["count", "threshold"], RATES, "`qps`"),
+    (&["count", "threshold"], &["isolation"], "`max_concurrency`"),
+    (&["count", "max_allowed_rt_ms"], &["slow_ratio"], "`slow_rt_ms`"),
+    (&["count", "threshold"], &["error_ratio"], "`error_ratio`"),
+    (&["count", "threshold"], &["error_count"], "`error_count`"),
+    (&["grade"], ALL, "`kind` that says what is counted"),
+    (&["limit_app"], &["flow"], "`origin`, or `other_origins = true`; `default` is left out"),
+    (&["limit_app"], &["authority"], "`allow` or `deny`, a list"),
+    (&["strategy"], &["flow"], "`associated` or `entrance` alone that says it"),
+    (&["strategy"], &["authority"], "`allow` or `deny` alone that says it"),
+    (&["strategy"], BREAKERS, "`kind`: `slow_ratio`, `error_ratio` or `error_count`"),
+    (&["ref_resource"], &["flow"], "`associated`, or `entrance` for the strategy chain"),
+    (&["control_behavior"], RATES, "`behavior`"),
+    (&["warm_up_period_sec"], &["flow"], "`warm_up_ms`, in milliseconds"),
+    (&["warm_up_cold_factor"], &["flow"], "`cold_factor`"),
+    (&["max_queueing_time_ms"], RATES, "`max_wait_ms`"),
+    (&["time_window"], BREAKERS, "`open_ms`, in milliseconds"),
+    (&["retry_timeout_ms"], BREAKERS, "`open_ms`"),
+    (&["min_request_amount"], BREAKERS, "`min_calls`"),
+    (&["stat_interval_ms"], BREAKERS, "`window_ms`"),
+    (&["stat_interval_ms", "stat_interval_in_ms"], &["flow"], "`per_ms`, with `limit`"),
+    (&["slow_ratio_threshold"], &["slow_ratio"], "`slow_ratio`"),
+    (&["param_idx", "param_index", "param_key"], &["hot"], "`key`, a name or a place"),
+    (&["duration_in_sec"], &["hot"], "`per_ms`, in milliseconds"),
+    (&["burst_count"], &["hot"], "`burst`"),
+    (&["param_flow_item_list", "specific_items"], &["hot"], "`except`, a list of `value` and `limit`"),
+    (&["params_max_capacity"], &["hot"], "`max_keys`"),
+    (&["max_thread"], &["system"], "`max_concurrency`"),
+    (&["avg_rt"], &["system"], "`avg_rt_ms`"),
+    (&["highest_system_load"], &["system"], "`load`"),
+    (&["highest_cpu_usage"], &["system"], "`cpu`"),
+    (
+        &["trigger_count"],
+        &["system"],
+        "the figure's own: one of `load`, `cpu`, `qps`, `max_concurrency` and `avg_rt_ms`",
+    ),
+    (&["regex"], ALL, "a pattern as `resource`, like `orders.*`"),
+];
+
+/// What Sentinel's word for a field is called here, in a rule of this kind.
 pub(super) fn of_sentinel(written: &str, kind: &str) -> Option<&'static str> {
     if written.len() > LONGEST {
         return None;
     }
-    let is_breaker = matches!(kind, "slow_ratio" | "error_ratio" | "error_count");
-    Some(match (snake_case(written).as_str(), kind) {
-        ("count", "flow" | "hot") => "`qps`",
-        ("count", "isolation") => "`max_concurrency`",
-        ("count", "slow_ratio") => "`slow_rt_ms`",
-        ("count", "error_ratio") => "`error_ratio`",
-        ("count", "error_count") => "`error_count`",
-        ("grade", _) => "`kind` that says what is counted",
-        ("limit_app", "flow") => "`origin`, or `other_origins = true`; `default` is left out",
-        ("limit_app", "authority") => "`allow` or `deny`, a list",
-        ("strategy", "flow") => "`associated` or `entrance` alone that says it",
-        ("strategy", "authority") => "`allow` or `deny` alone that says it",
-        ("strategy", _) if is_breaker => "`kind`: `slow_ratio`, `error_ratio` or `error_count`",
-        ("ref_resource", "flow") => "`associated`, or `entrance` for the strategy chain",
-        ("control_behavior", "flow" | "hot") => "`behavior`",
-        ("warm_up_period_sec", "flow") => "`warm_up_ms`, in milliseconds",
-        ("max_queueing_time_ms", "flow" | "hot") => "`max_wait_ms`",
-        ("time_window", _) if is_breaker => "`open_ms`, in milliseconds",
-        ("retry_timeout_ms", _) if is_breaker => "`open_ms`",
-        ("min_request_amount", _) if is_breaker => "`min_calls`",
-        ("stat_interval_ms", _) if is_breaker => "`window_ms`",
-        ("stat_interval_ms" | "stat_interval_in_ms", "flow") => "`per_ms`, with `limit`",
-        ("slow_ratio_threshold", "slow_ratio") => "`slow_ratio`",
-        ("max_allowed_rt_ms", "slow_ratio") => "`slow_rt_ms`",
-        ("threshold", "flow" | "hot") => "`qps`",
-        ("threshold", "isolation") => "`max_concurrency`",
-        ("threshold", "error_ratio") => "`error_ratio`",
-        ("threshold", "error_count") => "`error_count`",
-        ("param_idx" | "param_index" | "param_key", "hot") => "`key`, a name or a place",
-        ("duration_in_sec", "hot") => "`per_ms`, in milliseconds",
-        ("burst_count", "hot") => "`burst`",
-        ("param_flow_item_list" | "specific_items", "hot") => "`except`, a list of `value` and `limit`",
-        ("params_max_capacity", "hot") => "`max_keys`",
-        ("max_thread", "system") => "`max_concurrency`",
-        ("avg_rt", "system") => "`avg_rt_ms`",
-        ("highest_system_load", "system") => "`load`",
-        ("highest_cpu_usage", "system") => "`cpu`",
-        ("regex", _) => "a glob as `resource`, like `orders.*`",
-        _ => return None,
-    })
+    let written = snake_case(written);
+    let is_it = |(words, kinds, _): &&(&[&str], &[&str], _)| {
+        words.contains(&written.as_str()) && kinds.contains(&kind)
+    };
+    SENTINEL.iter().find(is_it).map(|(_, _, ours)| *ours)
 }
 
 /// `a`, `b` and `c`.

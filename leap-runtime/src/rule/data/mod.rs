@@ -96,27 +96,22 @@ impl RuleData {
         };
         let (mut faults, mut list) = (vec![], None);
         for (name, value) in fields {
-            match value {
-                Value::List(rules) if name == "rules" && list.is_none() => list = Some(rules),
-                _ if name == "rules" && list.is_some() => {
-                    faults.push(Fault::of(name, "`rules` is given twice"))
+            let reason = match (name.as_str(), value) {
+                ("rules", _) if list.is_some() => "`rules` is given twice".to_owned(),
+                ("rules", Value::List(rules)) => {
+                    list = Some(rules);
+                    continue;
                 }
-                other if name == "rules" => {
+                ("rules", other) => {
                     list = Some(vec![]);
-                    faults
-                        .push(Fault::of(name, format!("`rules` takes a list of maps, not {}", other.what())));
+                    format!("`rules` takes a list of maps, not {}", other.what())
                 }
-                _ => {
-                    let meant = nearest(&name, ["rules"])
-                        .map_or("only `rules` is known here".to_owned(), |meant| {
-                            format!("did you mean `{meant}`?")
-                        });
-                    faults.push(Fault::of(
-                        given::cut(&name),
-                        format!("unknown field `{}`; {meant}", Short(&name)),
-                    ));
-                }
-            }
+                (other, _) => match nearest(other, ["rules"]) {
+                    Some(meant) => format!("unknown field `{}`; did you mean `{meant}`?", Short(other)),
+                    None => format!("unknown field `{}`; only `rules` is known here", Short(other)),
+                },
+            };
+            faults.push(Fault::of(given::cut(&name), reason));
         }
         // A document that was cut short is not one that wants all rules gone.
         if list.is_none() {

@@ -71,7 +71,7 @@ impl RulePatch {
         }
         let mut names = BTreeSet::new();
         for (name, value) in &self.changes {
-            if !names.insert(name) {
+            if !names.insert(name.as_str()) {
                 faults.push(Fault::of(cut(name), format!("`{}` is given twice", Short(name))));
                 continue;
             }
@@ -86,11 +86,11 @@ impl RulePatch {
             };
             // What the word replaces, unless the patch gives that too: then one of the two is a mistake.
             let replaced = |other: &str| {
-                is(other, word.name) && other != name && !names.contains(&other.to_owned())
-                    || other == name
-                    || (excludes(kind, word.name, base(other))
-                        && *value != Value::Null
-                        && !self.sets(base(other)))
+                let is_itself = other == name || (is(other, word.name) && !names.contains(other));
+                let is_excluded = excludes(kind, word.name, base(other))
+                    && *value != Value::Null
+                    && !self.sets(base(other));
+                is_itself || is_excluded
             };
             fields.retain(|(other, _)| !replaced(other));
             if *value != Value::Null {

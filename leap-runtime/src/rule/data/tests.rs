@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::build::DIMENSIONS;
 use super::given::Fault;
 use super::value::{Fields, Value};
-use super::words::{COMMON, Default, KINDS, MODE, Takes, Word, of_kind};
+use super::words::{COMMON, Default, KINDS, MODE, Takes, Word, of_kind, parts};
 use super::{Read, Scope, time};
 use crate::rule::{Rule, RuleKind};
 
@@ -103,8 +103,11 @@ fn what_the_table_calls_needed_is_or_something_else_says_it() {
     }
 }
 
-/// Values that a word takes, its bounds among them, and values just beyond, each with the name it is given under.
-fn bounds(kind: RuleKind, word: &Word) -> (Vec<(&'static str, Value)>, Vec<(&'static str, Value)>) {
+/// Values, each with the name it is given under.
+type Named = Vec<(&'static str, Value)>;
+
+/// Values that a word takes, its bounds among them, and values just beyond.
+fn bounds(kind: RuleKind, word: &Word) -> (Named, Named) {
     let name = word.name;
     let named = |values: Vec<Value>| values.into_iter().map(|value| (name, value)).collect();
     let numbers = |values: &[f64]| named(values.iter().map(|number| Value::Number(*number)).collect());
@@ -117,6 +120,9 @@ fn bounds(kind: RuleKind, word: &Word) -> (Vec<(&'static str, Value)>, Vec<(&'st
         Takes::Number { least, most } => {
             (numbers(&[least, most]), numbers(&[least.next_down(), most.next_up(), f64::NAN]))
         }
+        Takes::AtLeast(least) => {
+            (numbers(&[least, f64::MAX]), numbers(&[least.next_down(), f64::INFINITY, f64::NAN]))
+        }
         Takes::Above(bound) => {
             (numbers(&[bound.next_up(), f64::MAX]), numbers(&[bound, f64::INFINITY, f64::NAN]))
         }
@@ -128,7 +134,7 @@ fn bounds(kind: RuleKind, word: &Word) -> (Vec<(&'static str, Value)>, Vec<(&'st
             let beyond = format!("{}ns", most.as_nanos() + 1);
             let mut wrong = vec![(twin, text(beyond)), (name, Value::Whole(-1))];
             if least > Duration::ZERO {
-                wrong.push((twin, text(time::text(least - Duration::from_nanos(1)))));
+                wrong.push((twin, text(time::text(least.saturating_sub(Duration::from_nanos(1))))));
                 wrong.push((name, Value::Whole(0)));
             }
             (vec![(twin, text(time::text(least))), (twin, text(time::text(most)))], wrong)
@@ -272,17 +278,12 @@ fn tables() -> String {
         }
     };
     table("Every rule", &mut COMMON.iter().chain([&MODE]));
-    let shared = |word: &&'static Word| of_kind(RuleKind::ErrorCount).any(|other| other.name == word.name);
-    let is_mode = |word: &&'static Word| word.name == MODE.name;
+    let is_not_mode = |word: &&'static Word| word.name != MODE.name;
     for kind in KINDS {
-        let is_breaker = matches!(kind, RuleKind::SlowRatio | RuleKind::ErrorRatio | RuleKind::ErrorCount);
-        let own = |word: &&'static Word| {
-            !is_mode(word) && !(is_breaker && shared(word) && word.name != "error_count")
-        };
-        table(&format!("`{}`", kind.name()), &mut of_kind(kind).filter(own));
+        let (own, shared) = parts(kind);
+        table(&format!("`{}`", kind.name()), &mut own.iter().filter(is_not_mode));
         if kind == RuleKind::ErrorCount {
-            let all = |word: &&'static Word| word.name != "error_count" && !is_mode(word);
-            table("All three breakers", &mut of_kind(kind).filter(all));
+            table("All three breakers", &mut shared.iter().filter(is_not_mode));
         }
     }
     page

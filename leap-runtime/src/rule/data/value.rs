@@ -7,7 +7,7 @@ use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 
 /// How deep lists and maps are looked into. The deepest that means anything is an exception of a hot rule, at 5.
 const DEPTH: usize = 8;
-/// By this name serde_json hands a number over when it is told to keep all of its digits.
+/// By this name `serde_json` hands a number over when it is told to keep all of its digits.
 const ALL_DIGITS: &str = "$serde_json::private::Number";
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,9 @@ impl Value {
     }
 }
 
+/// Keeps a value as it is.
+type Then = fn(Value) -> Result<Value, String>;
+
 /// Reads one value, `depth` levels of it.
 struct Visitor<F> {
     depth: usize,
@@ -91,7 +94,7 @@ impl<T, F: FnOnce(Value) -> Result<T, String>> Visitor<F> {
     }
 
     /// A reader of what is inside; none where that is too deep.
-    fn inner(&self) -> Option<Visitor<fn(Value) -> Result<Value, String>>> {
+    fn inner(&self) -> Option<Visitor<Then>> {
         Some(Visitor { depth: self.depth.checked_sub(1)?, then: Ok })
     }
 }

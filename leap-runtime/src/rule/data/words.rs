@@ -30,6 +30,8 @@ pub(super) enum Takes {
         least: f64,
         most: f64,
     },
+    /// A finite number from this on.
+    AtLeast(f64),
     /// A finite number above this.
     Above(f64),
     Whole {
@@ -416,7 +418,7 @@ const AUTHORITY: [Word; 3] = [
 const SYSTEM: [Word; 7] = [
     Word {
         name: "load",
-        takes: Takes::Number { least: 0.0, most: f64::MAX },
+        takes: Takes::AtLeast(0.0),
         default: Default::Needed,
         means: "the machine's load average over a minute; of this and the next four a rule has one",
     },
@@ -448,9 +450,9 @@ const SYSTEM: [Word; 7] = [
     MODE,
 ];
 
-/// The words of a kind besides `kind`, `resource` and `id`, in the order in which they are written.
-pub(super) fn of_kind(kind: RuleKind) -> impl Iterator<Item = &'static Word> {
-    let (own, shared): (&'static [Word], &'static [Word]) = match kind {
+/// The words of a kind besides `kind`, `resource` and `id`: its own, and those that it shares with others.
+pub(super) const fn parts(kind: RuleKind) -> (&'static [Word], &'static [Word]) {
+    match kind {
         RuleKind::Flow => (&FLOW, &[]),
         RuleKind::Isolation => (&ISOLATION, &[]),
         RuleKind::SlowRatio => (&SLOW_RATIO, &BREAKER),
@@ -461,7 +463,12 @@ pub(super) fn of_kind(kind: RuleKind) -> impl Iterator<Item = &'static Word> {
         RuleKind::System => (&SYSTEM, &[]),
         // A check of the application's own is code, and no data.
         RuleKind::Custom => (&[], &[]),
-    };
+    }
+}
+
+/// Both together, in the order in which they are written.
+pub(super) fn of_kind(kind: RuleKind) -> impl Iterator<Item = &'static Word> {
+    let (own, shared) = parts(kind);
     own.iter().chain(shared)
 }
 
@@ -485,7 +492,7 @@ impl fmt::Display for Takes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Permits => f.write_str("number | 0, or 1 and more; where calls wait, any from 0"),
-            Self::Number { least, most } if *most == f64::MAX => write!(f, "number | {least} and more"),
+            Self::AtLeast(least) => write!(f, "number | {least} and more"),
             Self::Number { least, most } => write!(f, "number | {least} to {most}"),
             Self::Above(bound) => write!(f, "number | above {bound}"),
             Self::Whole { least, most: u32::MAX } => {

@@ -268,7 +268,7 @@ impl BehaviorWord {
 
 impl Serialize for Rule {
     /// Its kind and its words, as far as they differ from the default. What serde reads is the same rule, if the format
-    /// keeps every number (serde_json needs its feature `float_roundtrip` for fractions of many digits).
+    /// keeps every number (`serde_json` needs its feature `float_roundtrip` for fractions of many digits).
     ///
     /// # Errors
     ///
