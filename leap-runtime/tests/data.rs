@@ -431,6 +431,7 @@ fn rules_that_were_read_are_loaded_under_their_ids_and_hold() {
     let stats = registry.stats("orders.create").unwrap();
     let ids: Vec<_> = stats.rules().map(|(id, _)| id).collect();
     assert_eq!(serde_json::to_value(&ids).unwrap(), json!(["loaded/all-orders"]));
+    assert_eq!(serde_json::to_value((ids[0].kind(), Mode::Shadow)).unwrap(), json!(["flow", "shadow"]));
 }
 
 /// Case I04.
@@ -752,6 +753,15 @@ fn words_that_do_not_go_together_are_told() {
 
 #[test]
 fn one_mistake_is_not_told_as_several() {
+    for misspelt in ["qsp", "limits", "count"] {
+        let mut rule = json!({"kind": "flow"});
+        rule[misspelt] = json!(10);
+        assert_eq!(only(&rule).0, misspelt);
+    }
+    assert_eq!(
+        only(&json!({"kind": "flow", "behaviour": "throttle", "qps": 1, "max_wait": "1s"})).0,
+        "behaviour"
+    );
     let slow = json!({"kind": "error_ratio", "error_ratio": 1, "open_ms": "2s", "open_max_ms": 3000});
     assert_eq!(only(&slow).0, "open_ms");
     let throttle = json!({"kind": "flow", "qps": 0.5, "behavior": "throtle", "max_wait_ms": 20, "burst": 3});

@@ -230,7 +230,7 @@ fn set() -> BoxedStrategy<RuleSet> {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

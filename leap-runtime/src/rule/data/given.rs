@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::hints::{List, Short, nearest};
+use super::hints::{List, Short, nearest, of_sentinel};
 use super::time;
 use super::value::Value;
-use super::words::{Takes, Word, of_kind};
+use super::words::{COMMON, KINDS, Takes, Word, of_kind};
 use crate::key::{Key, ToKey};
 use crate::rule::{KeySelector, NAME_MAX, RuleError, RuleKind, is_name};
 
@@ -57,7 +57,12 @@ impl Given {
         for (name, value) in fields {
             match of_kind(kind).find(|word| word.names().any(|known| known == name)) {
                 Some(word) => given.put(word, name, value, faults),
-                None => faults.push(unknown(kind, name)),
+                None => {
+                    let (reason, meant) = unknown(kind, name);
+                    // It is not missing, then.
+                    given.wrong.extend(meant.map(|word| word.name));
+                    faults.push(Fault::of(cut(name), reason));
+                }
             }
         }
         given
@@ -169,31 +174,28 @@ impl Given {
     }
 }
 
-/// What is said of a field that a rule of this kind does not have.
-fn unknown(kind: RuleKind, name: &str) -> Fault {
-    let shown = Short(name);
-    let of = kind.name();
-    let reason = if let Some(ours) = super::hints::of_sentinel(name, of) {
-        format!("`{shown}` is Sentinel's word; here it is {ours}")
-    } else {
-        let others: Vec<&str> = super::words::KINDS
-            .into_iter()
-            .filter(|other| of_kind(*other).any(|word| word.names().any(|known| known == name)))
-            .map(RuleKind::name)
-            .collect();
-        let common = super::words::COMMON.iter().map(|word| word.name);
-        let known = || of_kind(kind).flat_map(Word::names);
-        if !others.is_empty() {
-            let rules = if others.len() == 1 { "a rule of the kind" } else { "rules of the kinds" };
-            format!("`{shown}` goes with {rules} {}, not with `{of}`", List(&others))
-        } else if let Some(meant) = nearest(name, known().chain(common)) {
-            format!("unknown field `{shown}`; did you mean `{meant}`?")
-        } else {
-            let list: Vec<&str> = of_kind(kind).map(|word| word.name).collect();
-            format!("unknown field `{shown}`: a rule of the kind `{of}` takes {}", List(&list))
+/// What is said of a field that a rule of this kind does not have, and the word that was meant, if one is near.
+fn unknown(kind: RuleKind, name: &str) -> (String, Option<&'static Word>) {
+    let (shown, of) = (Short(name), kind.name());
+    let word_of = |meant: &str| of_kind(kind).find(|word| word.names().any(|known| known == meant));
+    if let Some(ours) = of_sentinel(name, of) {
+        let meant = ours.split('`').nth(1).and_then(word_of);
+        return (format!("`{shown}` is Sentinel's word; here it is {ours}"), meant);
+    }
+    let has_it = |kind: &RuleKind| of_kind(*kind).any(|word| word.names().any(|known| known == name));
+    let others: Vec<&str> = KINDS.into_iter().filter(has_it).map(RuleKind::name).collect();
+    if !others.is_empty() {
+        let rules = if others.len() == 1 { "a rule of the kind" } else { "rules of the kinds" };
+        return (format!("`{shown}` goes with {rules} {}, not with `{of}`", List(&others)), None);
+    }
+    let known = of_kind(kind).flat_map(Word::names).chain(COMMON.iter().map(|word| word.name));
+    match nearest(name, known) {
+        Some(meant) => (format!("unknown field `{shown}`; did you mean `{meant}`?"), word_of(meant)),
+        None => {
+            let all: Vec<&str> = of_kind(kind).map(|word| word.name).collect();
+            (format!("unknown field `{shown}`: a rule of the kind `{of}` takes {}", List(&all)), None)
         }
-    };
-    Fault::of(cut(name), reason)
+    }
 }
 
 /// A name as a report keeps it.

@@ -20,8 +20,11 @@ pub(super) fn nearest<'a>(written: &str, words: impl IntoIterator<Item = &'a str
     if let Some(word) = longer {
         return Some(word);
     }
-    let near = words.iter().map(|word| (distance(&written, word), *word));
-    near.filter(|(distance, word)| *distance <= word.len().max(written.len()) / 3).min().map(|(_, word)| word)
+    let most = |word: &str| word.len().max(written.len()) / 3;
+    // Letters that one has more than the other are different in any case.
+    let near = words.iter().filter(|word| word.len().abs_diff(written.len()) <= most(word));
+    let near = near.map(|word| (distance(&written, word), *word));
+    near.filter(|(distance, word)| *distance <= most(word)).min().map(|(_, word)| word)
 }
 
 /// `maxWaitMs` as `max_wait_ms`, `max-wait` as `max_wait`.

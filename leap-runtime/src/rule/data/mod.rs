@@ -44,7 +44,6 @@ use super::{LoadError, Rejection, Rule, RuleKind, RuleSet};
 /// assert_eq!(mistakes, [
 ///     "rule 1 of `orders.create`: `probes`: 0 probes cannot decide a recovery: it takes 1 to 1023",
 ///     "rule 2 of `stock.read`: `max_concurency`: unknown field `max_concurency`; did you mean `max_concurrency`?",
-///     "rule 2 of `stock.read`: `max_concurrency`: `max_concurrency` is missing",
 /// ]);
 /// # Ok::<(), serde_json::Error>(())
 /// ```

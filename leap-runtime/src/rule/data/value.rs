@@ -59,20 +59,24 @@ impl Value {
     }
 
     /// The value as the name of a field.
-    fn into_name(self) -> String {
-        match self {
+    fn into_name(self) -> Result<String, String> {
+        Ok(match self {
             Self::Text(text) => text,
             Self::Bool(value) => value.to_string(),
             Self::Whole(number) => number.to_string(),
             Self::Huge(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
             other => other.what().to_owned(),
-        }
+        })
     }
 }
 
-/// Keeps a value as it is.
-type Then = fn(Value) -> Result<Value, String>;
+/// What becomes of a value inside another, and of one that names a field. Pointers, because a closure in here would be of
+/// another type in each visitor, and so would be the visitors, without end.
+type Then<T> = fn(Value) -> Result<T, String>;
+
+const KEEP: Then<Value> = Ok;
+const NAME: Then<String> = Value::into_name;
 
 /// Reads one value, `depth` levels of it.
 struct Visitor<F> {
@@ -94,8 +98,8 @@ impl<T, F: FnOnce(Value) -> Result<T, String>> Visitor<F> {
     }
 
     /// A reader of what is inside; none where that is too deep.
-    fn inner(&self) -> Option<Visitor<Then>> {
-        Some(Visitor { depth: self.depth.checked_sub(1)?, then: Ok })
+    fn inner(&self) -> Option<Visitor<Then<Value>>> {
+        Some(Visitor { depth: self.depth.checked_sub(1)?, then: KEEP })
     }
 }
 
@@ -173,7 +177,7 @@ impl<'de, T, F: FnOnce(Value) -> Result<T, String>> de::Visitor<'de> for Visitor
     fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<T, A::Error> {
         let mut fields = Fields::new();
         while let Some(inner) = self.inner() {
-            let name = Visitor { depth: 0, then: |value: Value| Ok(value.into_name()) };
+            let name = Visitor { depth: 0, then: NAME };
             let Some(name) = access.next_key_seed(name)? else {
                 return match fields.as_slice() {
                     [(name, Value::Text(digits))] if name == ALL_DIGITS => {
@@ -224,6 +228,9 @@ impl Serialize for Value {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::MapDeserializer;
+
     use super::*;
 
     fn read(json: &str) -> Value {
@@ -267,6 +274,51 @@ mod tests {
             value = list.remove(0);
         }
         assert_eq!(value, Value::TooDeep);
+    }
+
+    /// A format whose names of fields can be anything, as those of YAML can.
+    enum Tree {
+        Leaf(&'static str),
+        Map(Vec<(Tree, Tree)>),
+    }
+
+    impl<'de> Deserializer<'de> for Tree {
+        type Error = de::value::Error;
+
+        fn deserialize_any<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+            match self {
+                Self::Leaf(text) => visitor.visit_str(text),
+                Self::Map(fields) => visitor.visit_map(MapDeserializer::new(fields.into_iter())),
+            }
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+            newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+        }
+    }
+
+    impl<'de> IntoDeserializer<'de> for Tree {
+        type Deserializer = Self;
+
+        fn into_deserializer(self) -> Self {
+            self
+        }
+    }
+
+    #[test]
+    fn a_field_whose_name_is_no_text_has_one_all_the_same() {
+        let tree = Tree::Map(vec![
+            (Tree::Leaf("a"), Tree::Map(vec![])),
+            (Tree::Map(vec![(Tree::Leaf("b"), Tree::Leaf("c"))]), Tree::Leaf("d")),
+        ]);
+        assert_eq!(
+            Value::read(tree, Ok),
+            Ok(Value::Map(vec![
+                ("a".to_owned(), Value::Map(vec![])),
+                ("lists or maps in one another".to_owned(), Value::Text("d".to_owned())),
+            ]))
+        );
     }
 
     #[test]

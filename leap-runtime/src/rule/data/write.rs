@@ -11,7 +11,8 @@ use crate::rule::flow::{self, BehaviorWord};
 use crate::rule::system::Limit;
 use crate::rule::{
     AuthorityRule, Behavior, BreakerRule, BreakerWindow, FlowRule, HotRule, IsolationRule, KeySelector, Mode,
-    NamedRule, Precision, Recovery, Relation, Rule, RuleId, RuleSet, Strategy, SystemRule, breaker, hot,
+    NamedRule, Precision, Recovery, Relation, Rule, RuleId, RuleKind, RuleSet, Strategy, SystemRule, breaker,
+    hot,
 };
 
 /// Fields in the making.
@@ -317,6 +318,20 @@ impl Serialize for RuleSet {
         let mut map = serializer.serialize_map(Some(1))?;
         map.serialize_entry("rules", &Rules(self))?;
         map.end()
+    }
+}
+
+impl Serialize for RuleKind {
+    /// As its name.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Serialize for Mode {
+    /// As its word: `enforce`, `off`, `shadow`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(mode_name(*self))
     }
 }
 
