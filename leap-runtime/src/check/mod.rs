@@ -18,6 +18,7 @@ pub(crate) mod breaker;
 pub(crate) mod call;
 pub(crate) mod custom;
 pub(crate) mod flow;
+mod held;
 pub(crate) mod hot;
 pub(crate) mod isolation;
 pub(crate) mod system;
@@ -30,10 +31,12 @@ use self::breaker::{Breaker, Moved};
 use self::call::Request;
 use self::custom::Custom;
 use self::flow::associated::{Associated, Watches};
-use self::flow::scoped::{Paced, Scoped, Selected};
+use self::flow::scoped::{Scoped, Selected};
 use self::flow::windows::Place;
-use self::flow::{Flow, Turns, patiently};
-use self::hot::{Hold, Hot, Limit, Refused};
+use self::flow::{Flow, patiently};
+pub(crate) use self::held::Held;
+use self::held::{Reservation, Taking};
+use self::hot::{Hot, Limit, Refused};
 use self::isolation::{Isolation, Ticket, ToWake};
 use self::system::{System, SystemRefusal};
 use crate::blocked::{By, HotFull, Refusal};
@@ -41,7 +44,6 @@ use crate::clock::Timestamp;
 use crate::event::Outcome;
 use crate::key::Key;
 use crate::rule::{Mode, Relation, Rule, RuleId};
-use crate::seldom::Seldom;
 use crate::sync::{AtomicU64, Ordering};
 use crate::window::LeapArray;
 
@@ -283,7 +285,7 @@ impl Plan {
         reading: impl Fn() -> Timestamp,
         tell: impl FnMut(&RuleId, Moved),
     ) -> Result<u64, Refusal<'_>> {
-        let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
+        let mut reservation = Reservation::new(self, held);
         reservation.pass_breakers(&mut now, &reading, tell)?;
         if let Some(isolation) = &self.isolation {
             isolation.take(n)?;
@@ -325,7 +327,7 @@ impl Plan {
     ) -> Result<Admitted, Stop<'a>> {
         let Arrival { request, waiting, mut now, .. } = *arrival;
         let reading = || around.reading();
-        let mut reservation = Reservation { plan: self, held, n_breakers: 0, permits: 0 };
+        let mut reservation = Reservation::new(self, held);
         reservation.pass_breakers(&mut now, reading, |rule, moved| around.tell(rule, moved))?;
         let place = match hand {
             Hand::Empty => reservation.take_permits(None, request.permits, now, around)?,
@@ -620,338 +622,6 @@ fn used_up(hot: &Hot, refused: Refused) -> Refusal<'_> {
 /// At most a year, as a rule has it.
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Breakers whose generations an entry keeps in itself; more go to the heap.
-const INLINE: usize = 3;
-
-/// What an entry holds of its plan: the generation of each breaker that let it through, in the order of the plan, and what
-/// only calls of the [long way](Plan::admit_fully) hold.
-///
-/// The first ones are fields and not an array, so that the compiler can keep them in registers on the way in.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    first: u64,
-    second: u64,
-    third: u64,
-    more: Seldom<More>,
-}
-
-/// What few entries hold.
-#[derive(Debug, Default)]
-struct More {
-    /// The generations of the breakers from the fourth on.
-    generations: Vec<u64>,
-    taken: Taken,
-}
-
-/// What a call of the [long way](Plan::admit_fully) has taken, as far as it can be given back.
-#[derive(Debug, Default)]
-struct Taken {
-    /// Of the first value of a hot parameter that anything is held of, and of further ones.
-    hold: Option<Hold>,
-    more_holds: Vec<Hold>,
-    turns: Turns,
-    /// The same at the gates of entrances and origins.
-    paced: Vec<Paced>,
-    system: Option<(Arc<System>, system::Held)>,
-}
-
-impl Held {
-    #[inline]
-    fn set(&mut self, i: usize, generation: u64) {
-        match i {
-            0 => self.first = generation,
-            1 => self.second = generation,
-            2 => self.third = generation,
-            // Only this field's address: see above.
-            _ => push_generation(&mut self.more, generation),
-        }
-    }
-
-    #[inline]
-    fn generation(&self, i: usize) -> u64 {
-        match i {
-            0 => self.first,
-            1 => self.second,
-            2 => self.third,
-            _ => self.more.as_ref().expect("set when the fourth breaker was entered").generations[i - INLINE],
-        }
-    }
-
-    fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
-    }
-
-    /// The end of what hardly any call holds, to be told beside [`Plan::end`].
-    pub(crate) fn end_more(&mut self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
-        // Dropping the holds gives their permits back.
-        if let Some(more) = self.more.take()
-            && let Some((system, held)) = more.taken.system
-        {
-            system.end(held, rt_ns, outcome, now);
-        }
-    }
-
-    /// Whether the call holds what hardly any does.
-    #[inline]
-    pub(crate) fn has_more(&self) -> bool {
-        self.more.is_some()
-    }
-
-    /// The call is dropped before its start: what can be given back to those behind it is.
-    pub(crate) fn cancel_start(&mut self, plan: &Plan) {
-        if let Some(more) = &mut *self.more {
-            more.taken.give_back_turns(plan);
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn push_generation(more: &mut Seldom<More>, generation: u64) {
-    more.get_or_insert_default().generations.push(generation);
-}
-
-impl Taken {
-    fn hold(&mut self, hold: Option<Hold>) {
-        match self.hold {
-            None => self.hold = hold,
-            Some(_) => self.more_holds.extend(hold),
-        }
-    }
-
-    /// What is left of it for a call that starts at once: it has come to its turns.
-    fn started(self) -> Self {
-        let Self { hold, mut more_holds, system, .. } = self;
-        more_holds.retain(Hold::has_permits);
-        Self { hold: hold.filter(Hold::has_permits), more_holds, system, ..Self::default() }
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.hold.is_none()
-            && self.more_holds.is_empty()
-            && self.turns.is_none()
-            && self.paced.is_empty()
-            && self.system.is_none()
-    }
-
-    /// Gives the turns back that the call has not come to.
-    fn give_back_turns(&mut self, plan: &Plan) {
-        plan.flow.give_back(&std::mem::take(&mut self.turns));
-        self.paced.drain(..).for_each(Paced::give_back);
-        self.hold.take().into_iter().chain(self.more_holds.drain(..)).for_each(Hold::give_back);
-    }
-}
-
-/// What a call under decision has taken beside [that](Reservation). Dropping it gives that back.
-struct Taking<'a> {
-    plan: &'a Plan,
-    taken: Taken,
-}
-
-impl<'a> Taking<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        Self { plan, taken: Taken::default() }
-    }
-
-    /// The call was let through: it keeps what it has, to be given back at its end.
-    fn keep(mut self, held: &mut Held, waits: bool) {
-        let taken = std::mem::take(&mut self.taken);
-        let taken = if waits { taken } else { taken.started() };
-        if !taken.is_nothing() {
-            held.more().taken = taken;
-        }
-    }
-}
-
-impl Drop for Taking<'_> {
-    fn drop(&mut self) {
-        self.taken.give_back_turns(self.plan);
-        if let Some((system, held)) = self.taken.system.take() {
-            system.give_back(held);
-        }
-    }
-}
-
-/// What a call under decision has taken so far. Dropping it gives that back.
-struct Reservation<'a, 'h> {
-    plan: &'a Plan,
-    held: &'h mut Held,
-    n_breakers: usize,
-    permits: u32,
-}
-
-impl<'a> Reservation<'a, '_> {
-    /// Has every breaker let the call through. `now` is read anew where somebody was told of a transition meanwhile.
-    #[inline]
-    fn pass_breakers(
-        &mut self,
-        now: &mut Timestamp,
-        reading: impl Fn() -> Timestamp,
-        mut tell: impl FnMut(&RuleId, Moved),
-    ) -> Result<(), Refusal<'a>> {
-        for breaker in &self.plan.breakers {
-            let (generation, moved) = breaker.enter(*now)?;
-            self.held.set(self.n_breakers, generation);
-            self.n_breakers += 1;
-            if let Some(moved) = moved {
-                tell(breaker.id(), moved);
-                // Whoever was told may have taken its time, and windows go by the present.
-                *now = reading();
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Reservation<'_, '_> {
-    #[inline(never)]
-    fn give_back(&mut self) {
-        if let Some(isolation) = &self.plan.isolation
-            && self.permits > 0
-        {
-            isolation.give_back(self.permits);
-        }
-        for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
-            breaker.give_back(self.held.generation(i));
-        }
-    }
-}
-
-impl<'a> Reservation<'a, '_> {
-    /// Takes the permits of the isolation, or hands out a ticket for them.
-    fn take_permits(
-        &mut self,
-        ticket: Option<Ticket>,
-        n: u32,
-        now: Timestamp,
-        around: &impl Around,
-    ) -> Result<Option<Place>, Stop<'a>> {
-        let Some(isolation) = &self.plan.isolation else { return Ok(None) };
-        let taken = match ticket {
-            Some(ticket) => isolation.redeem(ticket),
-            None => isolation.take(n),
-        };
-        match taken {
-            Ok(()) => {
-                self.permits = n;
-                Ok(None)
-            }
-            Err(refusal) if isolation.queue_time(n).is_none() => Err(refusal.into()),
-            Err(refusal) if !around.can_wait() => Err(Refusal { by: By::NoTimer, ..refusal }.into()),
-            Err(refusal) => Err(match isolation.queue(n, now) {
-                Some(ticket) => Stop::Permits(ticket, refusal),
-                None => refusal.into(),
-            }),
-        }
-    }
-
-    /// The same for a call that has waited for its place: it does not queue on top of that.
-    fn take_permits_placed(&mut self, place: Place, n: u32) -> Result<Option<Place>, Refusal<'a>> {
-        if let Some(isolation) = &self.plan.isolation {
-            isolation.take(n)?;
-            self.permits = n;
-        }
-        Ok(Some(place))
-    }
-}
-
-impl<'a> Taking<'a> {
-    /// Commits everything but the windows: turns first, which can be given back, then the system, the values of hot
-    /// parameters, the gates of entrances and origins. What can be given back is noted as it is taken.
-    fn commit(
-        &mut self,
-        arrival: &Arrival<'a>,
-        gates: &Selected<'a>,
-        pace: Pace<'a>,
-        now: Timestamp,
-        reading: impl Fn() -> Timestamp,
-    ) -> Result<Pace<'a>, Refusal<'a>> {
-        let Arrival { request, system, .. } = *arrival;
-        let (plan, n) = (self.plan, request.permits);
-        let pace = match plan.n_paces(request, gates) {
-            0 => pace,
-            1 if pace.start.is_none() => self.take_turns(arrival, gates, pace, now, &reading)?,
-            _ => self.take_turns_together(arrival, gates, pace, now, &reading)?,
-        };
-        if let Some(system) = system {
-            let held = system.admit(n, now, &reading).map_err(overloaded)?;
-            self.taken.system = Some((Arc::clone(system), held));
-        }
-        for hot in plan.hot().iter().filter(|hot| !hot.is_paced()) {
-            let Some(key) = hot.key_of(request.keys) else { continue };
-            let taken = hot.take(key, n, now, now, &reading).map_err(|refused| used_up(hot, refused))?;
-            self.taken.hold(taken.hold);
-        }
-        gates.admit(n.into(), now, pace.at(now), &reading)?;
-        Ok(pace)
-    }
-
-    /// Takes every turn for the one moment at which the call starts.
-    #[cold]
-    fn take_turns_together(
-        &mut self,
-        arrival: &Arrival<'a>,
-        gates: &Selected<'a>,
-        mut pace: Pace<'a>,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<Pace<'a>, Refusal<'a>> {
-        let plan = self.plan;
-        loop {
-            let asked = patiently(now, reading, |now| plan.start(arrival, gates, pace, now, reading));
-            let common = asked.inspect_err(|_| {
-                plan.flow.note_demand(arrival.passed, now);
-                gates.note_demand(now);
-            })?;
-            let taken = self.take_turns(arrival, gates, common, now, reading)?;
-            if taken.at(now) <= common.at(now) {
-                return Ok(common);
-            }
-            // Somebody was faster, and those that were taken before have to move too.
-            self.taken.give_back_turns(plan);
-            pace = taken;
-        }
-    }
-
-    /// Takes every turn from the start of `pace` on, and says what becomes of it.
-    fn take_turns(
-        &mut self,
-        arrival: &Arrival<'a>,
-        gates: &Selected<'a>,
-        mut pace: Pace<'a>,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<Pace<'a>, Refusal<'a>> {
-        let Arrival { request, passed, .. } = *arrival;
-        let (plan, n, at_least) = (self.plan, request.permits, pace.at(now));
-        for (hot, key) in plan.paced_hot(request) {
-            let taken = hot.take(key, n, now, at_least, reading).map_err(|refused| used_up(hot, refused))?;
-            pace.wait_for(taken.start, Some(hot.id()));
-            self.taken.hold(taken.hold);
-        }
-        if let Some(extras) = plan.extras.as_ref().filter(|_| gates.n_paced() > 0) {
-            let paced = &mut self.taken.paced;
-            let start = gates.take_turns(n.into(), now, at_least, paced, reading)?;
-            pace.wait_for(start, extras.scoped.paced_by());
-        }
-        if plan.flow.is_paced() {
-            let turns = &mut self.taken.turns;
-            let start = plan.flow.take_turns(passed, now, at_least, n.into(), turns, reading)?;
-            pace.wait_for(start, plan.flow.paced_by());
-        }
-        Ok(pace)
-    }
-}
-
-impl Drop for Reservation<'_, '_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.n_breakers > 0 || self.permits > 0 {
-            self.give_back();
-        }
-    }
 }
 
 #[cfg(all(test, not(any(leap_loom, leap_shuttle))))]
