@@ -52,7 +52,7 @@ pub(crate) struct Environment {
     /// Held while that is replaced.
     loading_system: Mutex<()>,
     /// Spares calls a look at a system that nobody guards.
-    guards_system: AtomicBool,
+    asks_system: AtomicBool,
     probe: Arc<dyn SystemProbe>,
     hides_values: bool,
 }
@@ -72,7 +72,7 @@ impl Environment {
             tree: Tree::default(),
             system: ArcSwap::default(),
             loading_system: Mutex::default(),
-            guards_system: AtomicBool::new(false),
+            asks_system: AtomicBool::new(false),
             probe,
             hides_values,
         }
@@ -167,7 +167,7 @@ impl Environment {
     #[inline]
     pub(crate) fn system_for(&self, request: &Request<'_>) -> Option<Arc<System>> {
         // Relaxed: a rule that was just loaded holds from about now on.
-        (request.inbound && self.guards_system.load(Ordering::Relaxed)).then(|| self.fresh_system())
+        (request.inbound && self.asks_system.load(Ordering::Relaxed)).then(|| self.fresh_system())
     }
 
     #[inline(never)]
@@ -211,7 +211,7 @@ impl Environment {
         let system = Arc::new(System::new(rules(&previous), &previous, &self.probe, &|| self.now()));
         self.system.store(Arc::clone(&system));
         system.catch_up(|| self.now());
-        self.guards_system.store(system.guards(), Ordering::Relaxed);
+        self.asks_system.store(system.counts(), Ordering::Relaxed);
     }
 
     /// Whether there is anybody to tell.

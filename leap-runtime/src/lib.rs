@@ -111,6 +111,7 @@ mod tracing;
 pub use blocked::{Blocked, Cause, FromBlocked};
 pub use breakers::BreakerHandle;
 pub use check::call::{Call, Check, Ended, Verdict};
+pub use check::figures::ShadowStats;
 pub use check::system::{DimensionStats, HostProbe, SystemProbe, SystemSample, SystemStats};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::blocked::Cause;
 use crate::check::breaker::Breaker;
+use crate::check::figures::ShadowStats;
 use crate::check::hot::Hot;
 use crate::clock::Timestamp;
 use crate::event::Outcome;
@@ -67,6 +68,7 @@ pub struct ResourceStats {
     previous_second_passed: u64,
     breakers: Vec<BreakerStats>,
     hot: Vec<HotStats>,
+    shadows: Vec<ShadowStats>,
     origins: Vec<ShareStats>,
     entrances: Vec<ShareStats>,
     #[cfg_attr(feature = "serde", serde(serialize_with = "json::rules"))]
@@ -102,6 +104,7 @@ impl ResourceStats {
             previous_second_passed: node.passed_in_previous_second(now),
             breakers: plan.breakers().iter().map(|breaker| BreakerStats::of(breaker, now)).collect(),
             hot: plan.hot().iter().map(|hot| HotStats::of(hot, environment.hides_values(), now)).collect(),
+            shadows: plan.shadow_stats(),
             origins: resource.origins().all().iter().map(|share| ShareStats::of(share, now)).collect(),
             entrances: resource.entrances().all().iter().map(|share| ShareStats::of(share, now)).collect(),
             rules: plan.rules().to_vec(),
@@ -194,7 +197,12 @@ impl ResourceStats {
         &self.breakers
     }
 
-    /// The rules at work, with those that are switched off.
+    /// What the rules in [shadow](Mode::Shadow) would have done, in the order of the rules.
+    pub fn shadows(&self) -> &[ShadowStats] {
+        &self.shadows
+    }
+
+    /// The rules at work, with those that are switched off or in shadow.
     pub fn rules(&self) -> impl Iterator<Item = (&RuleId, &Rule)> {
         self.rules.iter().map(|(id, rule)| (id, rule))
     }
@@ -609,8 +617,15 @@ impl fmt::Display for ResourceStats {
             write!(f, "\n  {:<20}{breaker}", "breaker")?;
         }
         for (id, rule) in &self.rules {
-            let off = if rule.mode() == Mode::Off { " (off)" } else { "" };
-            write!(f, "\n  {:<20}{rule}{off}  [{id}]", "rule")?;
+            let mode = match rule.mode() {
+                Mode::Enforce => "",
+                Mode::Off => " (off)",
+                Mode::Shadow => " (shadow)",
+            };
+            write!(f, "\n  {:<20}{rule}{mode}  [{id}]", "rule")?;
+        }
+        for shadow in &self.shadows {
+            write!(f, "\n  {:<20}{shadow}", "in shadow")?;
         }
         Ok(())
     }

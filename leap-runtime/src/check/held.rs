@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::breaker::Moved;
+use super::call::Request;
 use super::flow::scoped::{Paced, Selected};
 use super::flow::windows::Place;
 use super::flow::{Turns, patiently};
 use super::hot::Hold;
 use super::isolation::Ticket;
+use super::shadow::ShadowHeld;
 use super::system::{self, System};
 use super::{Around, Arrival, Pace, Plan, Stop, overloaded, used_up};
 use crate::blocked::{By, Refusal};
@@ -37,6 +39,9 @@ struct More {
     /// The generations of the breakers from the fourth on.
     generations: Vec<u64>,
     taken: Taken,
+    /// What rules in shadow hold of a call that they would have let through.
+    shadows: Vec<ShadowHeld>,
+    system_shadows: Option<(Arc<System>, system::ShadowsHeld)>,
 }
 
 /// What a call of the [long way](Plan::admit_fully) has taken, as far as it can be given back.
@@ -77,13 +82,45 @@ impl Held {
         self.more.get_or_insert_default()
     }
 
-    /// The end of what hardly any call holds, to be told beside [`Plan::end`].
-    pub(crate) fn end_more(&mut self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
+    /// The end of what hardly any call holds, to be told beside [`Plan::end`]. `plan` is that of the entry.
+    pub(crate) fn end_more(&mut self, plan: &Plan, outcome: Outcome, rt_ns: u64, now: Timestamp) {
         // Dropping the holds gives their permits back.
-        if let Some(more) = self.more.take()
-            && let Some((system, held)) = more.taken.system
-        {
+        let Some(more) = self.more.take() else { return };
+        if let Some((system, held)) = more.taken.system {
             system.end(held, rt_ns, outcome, now);
+        }
+        more.shadows.into_iter().for_each(|held| held.end(plan, outcome, rt_ns, now));
+        if let Some((system, held)) = more.system_shadows {
+            system.end_shadows(held, rt_ns, outcome, now);
+        }
+    }
+
+    /// The call passed: asks the rules in shadow, of its resource and of the system, and keeps what they hold of it.
+    pub(crate) fn ask_shadows(
+        &mut self,
+        plan: &Plan,
+        system: Option<&Arc<System>>,
+        request: &Request<'_>,
+        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) {
+        let shadows = plan.shadows().iter().enumerate();
+        let shadows: Vec<_> =
+            shadows.filter_map(|(i, shadow)| shadow.ask_passed(i, request, now, &reading)).collect();
+        if !shadows.is_empty() {
+            self.more().shadows = shadows;
+        }
+        if let Some(system) = system
+            && let Some(held) = system.ask_shadows(request.permits, now, &reading)
+        {
+            self.more().system_shadows = Some((Arc::clone(system), held));
+        }
+    }
+
+    /// The call has charged `n` permits: so it would have where it had been let through by a rule in shadow.
+    pub(crate) fn charge_shadows(&self, plan: &Plan, n: u64, reading: impl Fn() -> Timestamp) {
+        if let Some(more) = &*self.more {
+            more.shadows.iter().for_each(|held| held.charge(plan, n, &reading));
         }
     }
 

@@ -17,10 +17,13 @@ pub(crate) mod authority;
 pub(crate) mod breaker;
 pub(crate) mod call;
 pub(crate) mod custom;
+pub(crate) mod figures;
 pub(crate) mod flow;
 mod held;
 pub(crate) mod hot;
 pub(crate) mod isolation;
+mod past;
+mod shadow;
 pub(crate) mod system;
 
 use std::sync::Arc;
@@ -30,6 +33,7 @@ use self::authority::Authority;
 use self::breaker::{Breaker, Moved};
 use self::call::Request;
 use self::custom::Custom;
+use self::figures::ShadowStats;
 use self::flow::associated::{Associated, Watches};
 use self::flow::scoped::{Scoped, Selected};
 use self::flow::windows::Place;
@@ -38,12 +42,14 @@ pub(crate) use self::held::Held;
 use self::held::{Reservation, Taking};
 use self::hot::{Hot, Limit, Refused};
 use self::isolation::{Isolation, Ticket, ToWake};
+use self::past::{Parked, Past};
+use self::shadow::{Shadow, Surroundings};
 use self::system::{System, SystemRefusal};
 use crate::blocked::{By, HotFull, Refusal};
 use crate::clock::Timestamp;
 use crate::event::Outcome;
 use crate::key::Key;
-use crate::rule::{Mode, Relation, Rule, RuleId};
+use crate::rule::{AuthorityRule, FlowRule, IsolationRule, Mode, Relation, Rule, RuleId, RuleKind};
 use crate::sync::{AtomicU64, Ordering};
 use crate::window::LeapArray;
 
@@ -67,6 +73,8 @@ struct Extras {
     hot: Box<[Hot]>,
     associated: Associated,
     scoped: Scoped,
+    shadows: Box<[Shadow]>,
+    parked: Parked,
 }
 
 /// What a plan is made of.
@@ -166,47 +174,103 @@ impl Plan {
         reading: impl Fn() -> Timestamp,
     ) -> Self {
         let Parts { rules, customs, watches, watched } = parts;
+        let has = |rules: &[(RuleId, Rule)], id: &RuleId| {
+            rules.iter().any(|(other, rule)| other == id && rule.mode() != Mode::Shadow)
+        };
+        // A rule that was in shadow only, and is so no more, takes its state along.
+        let is_promoted = |shadow: &&Shadow| has(&rules, shadow.id()) && !has(&previous.rules, shadow.id());
+        let (promoted, standing): (Vec<_>, Vec<_>) = previous.shadows().iter().partition(is_promoted);
+        let others = promoted.iter().map(|shadow| (shadow.plan(), shadow.passed())).collect();
+        let past = Past { plan: previous, others, takes_permits: true };
+        let (shadowed, at_work): (Vec<_>, Vec<_>) =
+            rules.iter().cloned().partition(|(_, rule)| rule.mode() == Mode::Shadow);
+        let has_isolation = at_work.iter().any(|(_, rule)| rule.kind() == RuleKind::Isolation);
+        let plan = Self::after(at_work, &past, watches, passed, &reading);
+
+        let named = flow_rules(&rules).filter(|rule| rule.mode() != Mode::Off);
+        let named = flow::scoped::named(named);
+        let around = Surroundings { previous, passed, watches, named: &named };
+        let shadows = shadowed.iter().map(|(id, rule)| {
+            let standing = standing.iter().find(|shadow| shadow.id() == id).copied();
+            let descends = has(&previous.rules, id) && !has(&rules, id);
+            Shadow::new(id, rule, standing, descends, !has_isolation, around, &reading)
+        });
+        let shadows: Box<[_]> = shadows.collect();
+        let needs_more = plan.needs_more || !customs.is_empty() || !shadows.is_empty();
+        let extras = match plan.extras {
+            None if customs.is_empty() && shadows.is_empty() => None,
+            extras => {
+                Some(Box::new(Extras { customs: customs.into(), shadows, ..*extras.unwrap_or_default() }))
+            }
+        };
+        Self { rules: rules.into(), extras, needs_more, flow: plan.flow.watched_by(watched), ..plan }
+    }
+
+    /// The plan of rules that are enforced or off, each of which goes on from what `past` knows of it.
+    fn after(
+        rules: Vec<(RuleId, Rule)>,
+        past: &Past<'_>,
+        watches: &[&Watches],
+        passed: &AtomicU64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
         let now = reading();
-        let none = Extras::default();
-        let old = previous.extras.as_deref().unwrap_or(&none);
-        let (mut breakers, mut isolation, mut own, mut related) = (vec![], vec![], vec![], vec![]);
-        let (mut authority, mut hot) = (vec![], vec![]);
-        for (id, rule) in rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce) {
+        let (mut on, mut off, mut own) = (Sorted::default(), Sorted::default(), vec![]);
+        for (id, rule) in &rules {
+            let sorted = if rule.mode() == Mode::Enforce { &mut on } else { &mut off };
             match rule {
+                // These are told apart where they remember.
                 Rule::Flow(rule) if *rule.relation() == Relation::Own => own.push((id.clone(), rule.clone())),
-                Rule::Flow(rule) => related.push((id.clone(), rule.clone())),
-                Rule::Isolation(rule) => isolation.push((id.clone(), *rule)),
+                Rule::Flow(rule) => sorted.related.push((id.clone(), rule.clone())),
+                Rule::Isolation(rule) => sorted.isolation.push((id.clone(), *rule)),
                 Rule::Breaker(rule) => {
-                    let standing = previous.breakers.iter().find(|breaker| breaker.id() == id);
-                    breakers.push(Breaker::new(id.clone(), *rule, standing, now));
+                    sorted.breakers.push(Breaker::new(id.clone(), *rule, past.breaker(id), now))
                 }
-                Rule::Hot(rule) => {
-                    let standing = old.hot.iter().find(|hot| hot.id() == id);
-                    hot.push(Hot::new(id.clone(), rule.clone(), standing));
-                }
-                Rule::Authority(rule) => authority.push((id.clone(), rule.clone())),
+                Rule::Hot(rule) => sorted.hot.push(Hot::new(id.clone(), rule.clone(), past.hot(id))),
+                Rule::Authority(rule) => sorted.authority.push((id.clone(), rule.clone())),
                 // It is no resource's.
                 Rule::System(_) => {}
             }
         }
-        let extras = Extras {
-            authority: Authority::new(&authority),
-            customs: customs.into(),
-            hot: hot.into(),
-            associated: Associated::new(&related, watches),
-            scoped: Scoped::new(&related, &old.scoped, &reading),
+        let isolation = Isolation::new(on.isolation, past.isolation());
+        let parked = Parked {
+            breakers: off.breakers.into(),
+            isolation: past
+                .isolation()
+                .filter(|_| isolation.is_none())
+                .and_then(|standing| Isolation::new(off.isolation, Some(standing))),
+            hot: off.hot.into(),
+            scoped: Scoped::new(&off.related, past.scoped(), reading),
         };
-        let is_bare = authority.is_empty() && related.is_empty() && extras.is_empty();
-        let isolation = Isolation::new(isolation, previous.isolation.as_ref());
-        let flow = Flow::new(&own, &previous.flow, passed, &reading).watched_by(watched);
+        let is_bare = on.authority.is_empty() && on.related.is_empty() && on.hot.is_empty();
+        let extras = (!is_bare || !parked.is_empty()).then(|| {
+            Box::new(Extras {
+                authority: Authority::new(&on.authority),
+                hot: on.hot.into(),
+                associated: Associated::new(&on.related, watches),
+                scoped: Scoped::new(&on.related, past.scoped(), reading),
+                parked,
+                ..Extras::default()
+            })
+        });
+        let (before, others) = past.flows();
+        let flow = Flow::after(&own, before, &others, passed, reading);
         Self {
             needs_more: !is_bare || flow.is_paced() || isolation.as_ref().is_some_and(Isolation::may_queue),
-            breakers: breakers.into(),
+            breakers: on.breakers.into(),
             isolation,
             flow,
-            extras: (!is_bare).then(|| Box::new(extras)),
+            extras,
             rules: rules.into(),
         }
+    }
+
+    /// The same plan, where these origins have rules of their own.
+    fn with_named(mut self, named: &[Box<str>]) -> Self {
+        if let Some(extras) = &mut self.extras {
+            extras.scoped = std::mem::take(&mut extras.scoped).with_named(named);
+        }
+        self
     }
 
     /// To be called once this plan is published in place of `previous`, in the order in which plans are: writes what calls
@@ -217,17 +281,23 @@ impl Plan {
         passed: &AtomicU64,
         reading: impl Fn() -> Timestamp,
     ) -> ToWake {
+        self.catch_up(passed, &reading);
+        self.shadows().iter().for_each(|shadow| shadow.catch_up(&reading));
+        Isolation::settle(self.isolation.as_ref(), previous.isolation.as_ref())
+    }
+
+    fn catch_up(&self, passed: &AtomicU64, reading: impl Fn() -> Timestamp) {
         self.flow.windows().catch_up(passed, &reading);
         if let Some(extras) = &self.extras {
             extras.scoped.catch_up(&reading);
         }
-        Isolation::settle(self.isolation.as_ref(), previous.isolation.as_ref())
     }
 
     /// Whether it has to be made anew because what it remembers is too old to tell the time by.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
         self.flow.is_worn_out(now)
             || self.extras.as_ref().is_some_and(|extras| extras.scoped.is_worn_out(now))
+            || self.shadows().iter().any(|shadow| shadow.plan().is_worn_out(now))
     }
 
     /// The rules at work, with those that are switched off.
@@ -249,6 +319,33 @@ impl Plan {
 
     pub(crate) fn hot(&self) -> &[Hot] {
         self.extras.as_ref().map_or(&[], |extras| &extras.hot)
+    }
+
+    fn shadows(&self) -> &[Shadow] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.shadows)
+    }
+
+    fn parked(&self) -> Option<&Parked> {
+        self.extras.as_ref().map(|extras| &extras.parked)
+    }
+
+    /// What the rules in shadow would have done.
+    pub(crate) fn shadow_stats(&self) -> Vec<ShadowStats> {
+        self.shadows().iter().map(Shadow::stats).collect()
+    }
+
+    /// A call was blocked by a rule of that kind: asks those of the kind that are in shadow.
+    #[inline]
+    pub(crate) fn ask_shadows(
+        &self,
+        kind: RuleKind,
+        request: &Request<'_>,
+        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) {
+        for shadow in self.shadows().iter().filter(|shadow| shadow.kind() == kind) {
+            shadow.ask_blocked(request, now, &reading);
+        }
     }
 
     /// The application's own checks, which are asked after [`greet`](Self::greet).
@@ -551,11 +648,25 @@ impl Plan {
     }
 }
 
-impl Extras {
-    fn is_empty(&self) -> bool {
-        self.customs.is_empty() && self.hot.is_empty()
-    }
+/// Rules by what becomes of them.
+#[derive(Default)]
+struct Sorted {
+    breakers: Vec<Breaker>,
+    isolation: Vec<(RuleId, IsolationRule)>,
+    hot: Vec<Hot>,
+    /// Flow rules that hold for some calls, or watch another resource.
+    related: Vec<(RuleId, FlowRule)>,
+    authority: Vec<(RuleId, AuthorityRule)>,
+}
 
+fn flow_rules(rules: &[(RuleId, Rule)]) -> impl Iterator<Item = &FlowRule> {
+    rules.iter().filter_map(|(_, rule)| match rule {
+        Rule::Flow(rule) => Some(rule),
+        _ => None,
+    })
+}
+
+impl Extras {
     /// Asks the hot parameters, and the flow rules that watch other resources.
     fn ask(
         &self,

@@ -27,7 +27,7 @@ use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::resource::{Handle, Resource};
-use crate::rule::RuleId;
+use crate::rule::{RuleId, RuleKind};
 use crate::sync::Ordering;
 use crate::timer::Alarm;
 
@@ -203,6 +203,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             if let Some(scene) = &mut scene {
                 scene.pass(request.permits, start.is_some(), now);
             }
+            held.ask_shadows(&plan, system.as_ref(), request, now, || environment.now());
             let wants_the_end = plan.wants_the_end() || !plan.customs().is_empty() || held.has_more();
             let plan = wants_the_end.then_some(plan);
             let mut entry = Entry::new(handle.clone(), plan, held, now, request.permits);
@@ -224,6 +225,12 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
         Err(Stop::Refused(refusal)) => {
             if let Some(scene) = &scene {
                 scene.block(refusal.rule.kind().into(), request.permits, now);
+            }
+            match (refusal.rule.kind(), &system) {
+                (RuleKind::System, Some(system)) => {
+                    system.ask_shadows_blocked(request.permits, now, || environment.now());
+                }
+                (kind, _) => plan.ask_shadows(kind, request, now, || environment.now()),
             }
             Begun::Blocked(turn_away(handle, request.permits, &refusal, now))
         }
@@ -270,6 +277,8 @@ fn turn_away_late(again: &Again, blocked: Blocked) -> Blocked {
     let blocked = blocked.later(now);
     handle.node().block(blocked.cause(), permits, now);
     again.request.with(|request| {
+        // Only an isolation has calls wait that it then blocks.
+        handle.plan().ask_shadows(RuleKind::Isolation, request, now, || handle.environment().now());
         let context = Context::of_call(request.entrance, request.origin);
         if let Some(scene) = Scene::of(handle, request, context, now) {
             scene.block(blocked.cause(), permits, now);

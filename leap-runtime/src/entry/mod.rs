@@ -195,6 +195,9 @@ impl Entry {
         if let Some(scene) = &*self.scene {
             scene.charge(added, now);
         }
+        if let Some(plan) = self.plan.as_ref().filter(|_| self.held.has_more()) {
+            self.held.charge_shadows(plan, added, || environment.now());
+        }
         self.charged += added;
         added
     }
@@ -300,7 +303,7 @@ fn end_fully(
     rt_ns: u64,
     now: Timestamp,
 ) {
-    held.end_more(outcome, rt_ns, now);
+    held.end_more(plan, outcome, rt_ns, now);
     if let customs @ [_, ..] = plan.customs() {
         let rt = Duration::from_nanos(rt_ns);
         let ended = Ended { resource: resource.name(), permits, outcome: Some(outcome), rt };

@@ -54,6 +54,32 @@ pub(crate) const fn is_name(name: &str) -> bool {
 }
 
 /// Whether a rule decides.
+///
+/// A rule that changes its mode over a load keeps what it remembers, so that no change of modes gives calls a fresh burst:
+///
+/// - *Off and on again*: a breaker stays where it was, and so do the line of a throttle, the values of a parameter, what
+///   origins and entrances had, and the calls in flight. What limits the resource as a whole by a window, or warms up, goes on
+///   counting while it is off. Everything else is asked nothing, and counts nothing, until it is on.
+/// - *From shadow to enforced*, where no rule of that id was enforced or off: it goes on from what it had let through in
+///   shadow, and when. Only where other exact rules of the resource stand already, what these know of the last permits counts
+///   for it too. *From enforced or off to shadow*, where no rule of that id was in shadow: likewise.
+/// - Where a rule of that id had the new role before, that one's memory is gone on from.
+///
+/// # Examples
+///
+/// ```
+/// use leap_runtime::{Behavior, FlowRule, ManualClock, Mode, Registry, RuleSet};
+///
+/// let registry = Registry::builder().clock(ManualClock::new()).build();
+/// let candidate = FlowRule::new(1.0, Behavior::Reject)?.with_mode(Mode::Shadow);
+/// registry.load(RuleSet::new().flow("orders.create", candidate))?;
+/// for _ in 0..4 {
+///     registry.enter("orders.create")?.run(|| Ok::<_, ()>(())).unwrap();
+/// }
+/// let stats = registry.stats("orders.create").unwrap();
+/// assert_eq!((stats.shadows()[0].asked(), stats.shadows()[0].would_block()), (4, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -62,7 +88,13 @@ pub enum Mode {
     Enforce,
     /// The rule is known and shown, replaces weaker rules of its kind, and decides nothing.
     Off,
-    /// The rule replaces none and decides nothing: it is asked on the side what it would say.
+    /// The rule decides nothing, and is asked as if it did: see [`ShadowStats`](crate::ShadowStats). It replaces no rule.
+    ///
+    /// It is asked about every call that passed, and about every call that an enforced rule of its own
+    /// [kind](RuleKind) blocked; not about others, which it would have had no say in. It goes by what it would have let
+    /// through itself: so several in shadow, and enforced ones, do not disturb each other. Permits in flight, and results of
+    /// calls, it knows only of calls that ran. No call waits for it, no observer hears of its breakers, and priority plays
+    /// no part in it.
     Shadow,
 }
 

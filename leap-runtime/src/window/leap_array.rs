@@ -272,6 +272,32 @@ impl Ring {
         })
     }
 
+    /// A ring of this one's shape over another total, which is at `to`: what was counted here in each bucket, up to now, was
+    /// counted there.
+    pub(crate) fn moved(&self, total: &AtomicU64, to: u64, now: Timestamp) -> Self {
+        'again: loop {
+            let head = self.open(now, total);
+            // Acquire: at least every base that the head vouches for.
+            let from = low(total.load(Acquire));
+            let mut slots: Vec<_> = (0..self.lap()).map(|_| AtomicU64::new(0)).collect();
+            for tick in head + 1 - self.lap()..=head {
+                let Ok(base) = self.base(tick) else { continue 'again };
+                let counted = from.wrapping_sub(base);
+                #[expect(clippy::cast_possible_truncation, reason = "modulo the number of slots")]
+                let slot = (tick % self.lap()) as usize;
+                slots[slot] = AtomicU64::new(pack(tick, u64::from(low(to).wrapping_sub(counted))));
+            }
+            return Self {
+                head: AtomicU64::new(head),
+                // No tick of this ring, as in a new one.
+                room_at: AtomicU64::new(pack(head.wrapping_sub(self.lap()), 0)),
+                slots: slots.into(),
+                n_buckets: self.n_buckets,
+                bucket_ns: self.bucket_ns,
+            };
+        }
+    }
+
     /// The length of a bucket in ns, if the interval divides into so many.
     pub(crate) fn bucket_of(n_buckets: u32, interval: Duration) -> Result<u64, WindowError> {
         if n_buckets == 0 || n_buckets > Self::MAX_BUCKETS {

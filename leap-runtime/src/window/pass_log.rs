@@ -93,22 +93,58 @@ impl PassLog {
     /// than a limit that this log was not made for allows: those that it does not remember are left unwritten, and count
     /// as passing when the new log is filled.
     pub(crate) fn successor(&self, capacity: u64, passed: u64, recent: u64, now: Timestamp) -> Self {
-        let age_us = now.since_ns(self.origin) / 1_000;
-        // A whole number of microseconds, so that no time changes by rounding.
-        let moved_us = age_us.saturating_sub(Self::KEPT_US);
-        let origin = Timestamp::from_nanos(self.origin.as_nanos() + moved_us * 1_000);
-        let newest = self.number(passed);
+        Self::gathered(capacity, passed, &[(self, passed)], &[], recent, now)
+    }
+
+    /// A log for a total that is at `passed`, which remembers what other logs do. Each comes with its own total, loaded
+    /// before: what that log tells of the last permits of its total counts for the last ones of this total.
+    ///
+    /// Those in `first` go before those in `then`, which are asked only where the others remember nothing. Of several that
+    /// do, the latest time counts: so no limit finds more room than its own log would have shown. `recent` is as for a
+    /// [`successor`](Self::successor).
+    pub(crate) fn gathered(
+        capacity: u64,
+        passed: u64,
+        first: &[(&Self, u64)],
+        then: &[(&Self, u64)],
+        recent: u64,
+        now: Timestamp,
+    ) -> Self {
+        let origin = first.iter().chain(then).map(|(log, _)| log.kept_from(now)).min().unwrap_or(now);
         // What nobody could tell any more passed just now.
-        let latest = age_us - moved_us + 2;
-        Self::with_times(capacity, passed, origin, |back| {
-            if back >= self.len() {
-                return (back >= recent).then_some(0);
-            }
+        let latest = now.since_ns(origin) / 1_000 + 2;
+        let told = |logs: &[(&Self, u64)], back| {
+            let remember = logs.iter().filter(|(log, _)| back < log.len());
             // A number that was overtaken while this is being copied passes for unwritten, which errs on
             // the safe side.
-            let time = self.time(newest - back)?;
-            Some(if time == LAST_TIME { latest } else { time.saturating_sub(moved_us) })
+            let times =
+                remember.map(|(log, passed)| log.time_from(origin, log.number(*passed) - back, latest));
+            times.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other)))
+        };
+        Self::with_times(capacity, passed, origin, |back| {
+            told(first, back).or_else(|| told(then, back)).unwrap_or_else(|| (back >= recent).then_some(0))
         })
+    }
+
+    /// The origin of a log that follows this one, a whole number of microseconds later, so that no time changes by
+    /// rounding. Of several the earliest counts, because what comes before it would be infinitely old.
+    fn kept_from(&self, now: Timestamp) -> Timestamp {
+        let moved_us = (now.since_ns(self.origin) / 1_000).saturating_sub(Self::KEPT_US);
+        Timestamp::from_nanos(self.origin.as_nanos() + moved_us * 1_000)
+    }
+
+    /// The time of permit `number` as a log from `origin` on keeps it, if it is written.
+    fn time_from(&self, origin: Timestamp, number: u64, latest: u64) -> Option<u64> {
+        match self.time(number)? {
+            0 => Some(0),
+            LAST_TIME => Some(latest),
+            time => {
+                let ns = self.origin.as_nanos().saturating_add((time - 1) * 1_000);
+                Some(
+                    ns.checked_sub(origin.as_nanos()).map_or(0, |ns| (ns.div_ceil(1_000) + 1).min(LAST_TIME)),
+                )
+            }
+        }
     }
 
     /// A log whose permit number `passed - back` has the time `time_of(back)`, or is not written.

@@ -12,7 +12,7 @@ use self::throttle::{FINEST, LASTING, Throttle, Turn};
 use self::windows::Windows;
 use crate::blocked::Refusal;
 use crate::clock::Timestamp;
-use crate::rule::{FlowRule, RuleId, RuleKind};
+use crate::rule::{FlowRule, Mode, RuleId, RuleKind};
 use crate::sync::AtomicU64;
 use crate::window::LeapArray;
 
@@ -21,6 +21,8 @@ use crate::window::LeapArray;
 pub(crate) struct Flow {
     windows: Windows,
     throttles: Box<[Throttle]>,
+    /// Those of rules that are off: their lines, and how warm they are, wait for them to be on again.
+    parked: Box<[Throttle]>,
 }
 
 /// The turns that a call has taken, in the order of the throttles. Up to two of them need no allocation.
@@ -51,36 +53,68 @@ impl Turns {
 }
 
 impl Flow {
-    /// The flow of `rules`, going on from `previous`. Whose calls the rules are about plays no part here.
+    /// The flow of `rules`, going on from `previous`. Whose calls the rules are about plays no part here. Rules that are off
+    /// decide nothing, and remember.
     pub(crate) fn new(
         rules: &[(RuleId, FlowRule)],
         previous: &Self,
         total: &AtomicU64,
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
-        Self::with_lines(rules, previous, total, reading, FINEST)
+        Self::after(rules, previous, &[], total, reading)
+    }
+
+    /// As [`new`](Self::new). What `previous` does not know of a rule is taken over from `others`, each with the total that
+    /// it decides on: there the rule stood in another role.
+    pub(crate) fn after(
+        rules: &[(RuleId, FlowRule)],
+        previous: &Self,
+        others: &[(&Self, &AtomicU64)],
+        total: &AtomicU64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        Self::with_lines(rules, previous, others, total, reading, FINEST)
     }
 
     /// The flow of one rule that is never built anew.
     pub(crate) fn alone(rule: FlowRule, total: &AtomicU64, reading: &impl Fn() -> Timestamp) -> Self {
-        let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule)];
-        Self::with_lines(&rules, &Self::default(), total, reading, LASTING)
+        let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule.with_mode(Mode::Enforce))];
+        Self::with_lines(&rules, &Self::default(), &[], total, reading, LASTING)
     }
 
     fn with_lines(
         rules: &[(RuleId, FlowRule)],
         previous: &Self,
+        others: &[(&Self, &AtomicU64)],
         total: &AtomicU64,
         reading: &impl Fn() -> Timestamp,
         finest: u32,
     ) -> Self {
-        let windows = Windows::new(rules, &previous.windows, total, reading);
+        let windows: Vec<_> = others.iter().map(|(other, before)| (&other.windows, *before)).collect();
+        let windows = Windows::after(rules, &previous.windows, &windows, total, reading);
         let now = reading();
-        let throttles = rules.iter().filter(|(_, rule)| rule.is_paced()).map(|(id, rule)| {
-            let standing = previous.throttles.iter().find(|throttle| throttle.id() == id);
-            Throttle::new(id.clone(), rule, standing, total, now, finest)
-        });
-        Self { windows, throttles: throttles.collect() }
+        let of_mode = |mode| {
+            let paced = rules.iter().filter(move |(_, rule)| rule.is_paced() && rule.mode() == mode);
+            paced.map(|(id, rule)| {
+                let others = others.iter().map(|(other, before)| (*other, *before));
+                let mut all = [(previous, total)].into_iter().chain(others);
+                let standing = all.find_map(|(flow, total)| Some((flow.throttle(id)?, total)));
+                Throttle::new(id.clone(), rule, standing, total, now, finest)
+            })
+        };
+        let parked: Box<[Throttle]> = of_mode(Mode::Off).collect();
+        let windows = windows.opening(parked.iter().filter_map(Throttle::ring));
+        Self { windows, throttles: of_mode(Mode::Enforce).collect(), parked }
+    }
+
+    /// The throttle of that rule, also while it is off.
+    fn throttle(&self, id: &RuleId) -> Option<&Throttle> {
+        self.throttles.iter().chain(&self.parked).find(|throttle| throttle.id() == id)
+    }
+
+    /// Whether there is nothing to ask, and nobody to tell of what passes.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.throttles.is_empty() && self.windows.is_idle()
     }
 
     /// The same flow, with what passes told to the rules of other resources that watch it.
@@ -105,7 +139,8 @@ impl Flow {
 
     /// Whether it is to be built anew, because something in it will not be able to tell the time for long.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
-        self.windows.is_worn_out(now) || self.throttles.iter().any(|throttle| throttle.is_worn_out(now))
+        let mut throttles = self.throttles.iter().chain(&self.parked);
+        self.windows.is_worn_out(now) || throttles.any(|throttle| throttle.is_worn_out(now))
     }
 
     /// What a call of `n` permits would be told; takes nothing.

@@ -135,38 +135,47 @@ impl Gate {
 }
 
 impl Scoped {
-    /// Those of `rules` that hold for some calls only, going on from `previous`. Rules that are no limit are left out.
+    /// Those of `rules` that hold for some calls only, going on from the first of `previous` that knows them. Rules that are
+    /// no limit are left out.
     ///
     /// While calls go on by the previous ones, [`catch_up`](Self::catch_up) is to be called once these are published.
-    pub(crate) fn new(
+    pub(crate) fn new<'p>(
         rules: &[(RuleId, FlowRule)],
-        previous: &Self,
+        previous: impl IntoIterator<Item = &'p Self>,
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
         Self::with_places(ORIGINS_MAX, rules, previous, reading)
     }
 
-    fn with_places(
+    fn with_places<'p>(
         most: usize,
         rules: &[(RuleId, FlowRule)],
-        previous: &Self,
+        previous: impl IntoIterator<Item = &'p Self>,
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
+        let previous: Vec<_> = previous.into_iter().flat_map(|previous| &previous.rules).collect();
         let scoped = |(id, rule): &(RuleId, FlowRule)| {
             let is_scoped = !matches!(rule.relation(), Relation::Own | Relation::Associated(_));
             rule.permits().filter(|_| is_scoped)?;
-            let before = |before: &&ScopedRule| before.id == *id && before.rule.relation() == rule.relation();
-            let gates = match previous.rules.iter().find(before) {
+            let is_same =
+                |before: &&&ScopedRule| before.id == *id && before.rule.relation() == rule.relation();
+            let gates = match previous.iter().find(is_same) {
                 Some(before) => before.gates.renewed(id.clone(), &before.rule, rule, reading),
                 None => Gates::new(most, id.clone(), rule, reading()),
             };
             Some(ScopedRule { id: id.clone(), rule: rule.clone(), gates })
         };
-        let named = rules.iter().filter_map(|(_, rule)| match rule.relation() {
-            Relation::Origin(name) => Some(name.as_ref().into()),
-            _ => None,
-        });
-        Self { rules: rules.iter().filter_map(scoped).collect(), named: named.collect() }
+        let named = named(rules.iter().map(|(_, rule)| rule));
+        Self { rules: rules.iter().filter_map(scoped).collect(), named }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The same, where these origins have rules of their own and no others.
+    pub(crate) fn with_named(self, named: &[Box<str>]) -> Self {
+        Self { named: named.into(), ..self }
     }
 
     /// Writes what calls that went by the previous windows left unwritten.
@@ -258,6 +267,15 @@ impl Scoped {
         }
         selected
     }
+}
+
+/// The origins that have rules of their own.
+pub(crate) fn named<'r>(rules: impl IntoIterator<Item = &'r FlowRule>) -> Box<[Box<str>]> {
+    let name = |rule: &'r FlowRule| match rule.relation() {
+        Relation::Origin(name) => Some(name.as_ref().into()),
+        _ => None,
+    };
+    rules.into_iter().filter_map(name).collect()
 }
 
 /// The gates that one call has to go through. They stay while it is deciding.

@@ -26,6 +26,7 @@ use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Precision, RuleId};
 use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::window::Ring;
 
 /// The unit of a line, 2⁻¹⁰ ns, in which 2·10⁹ permits per second cost 512 each.
 pub(super) const FINEST: u32 = 10;
@@ -102,16 +103,17 @@ impl Line {
 }
 
 impl Throttle {
-    /// `previous` is the same rule's throttle, or what it was before it was changed: those who wait there wait here.
+    /// `previous` is the same rule's throttle, or what it was before it was changed, with the total that it was asked about:
+    /// those who wait there wait here.
     pub(super) fn new(
         id: RuleId,
         rule: &FlowRule,
-        previous: Option<&Self>,
+        previous: Option<(&Self, &AtomicU64)>,
         total: &AtomicU64,
         now: Timestamp,
         finest: u32,
     ) -> Self {
-        let earlier = previous.and_then(|previous| previous.warm_up.as_ref());
+        let earlier = previous.and_then(|(previous, before)| Some((previous.warm_up.as_ref()?, before)));
         let warm_up = WarmUp::new(rule, earlier, total, now);
         let max_wait = rule.behavior().max_wait().unwrap_or_default();
         let pace = match rule.precision() {
@@ -128,9 +130,9 @@ impl Throttle {
         };
         let max_wait_ns = u64::try_from(max_wait.as_nanos()).unwrap_or(u64::MAX);
         let mut throttle = Self { id, rule: rule.clone(), warm_up, pace, max_wait_ns, line: Arc::default() };
-        throttle.line = throttle.line_after(previous, now, finest);
-        if let Some(previous) = previous {
-            throttle.reprice(previous, total, now);
+        throttle.line = throttle.line_after(previous.map(|(previous, _)| previous), now, finest);
+        if let Some((previous, before)) = previous {
+            throttle.reprice(previous, before, total, now);
         }
         throttle
     }
@@ -182,9 +184,9 @@ impl Throttle {
     ///
     /// Turns that were taken before are not given back any more where that moves the line: they would be to a word that has
     /// come to be the same by other prices, with others behind it.
-    fn reprice(&self, previous: &Self, total: &AtomicU64, now: Timestamp) {
+    fn reprice(&self, previous: &Self, before: &AtomicU64, total: &AtomicU64, now: Timestamp) {
         let (Pace::Even { .. }, Pace::Even { burst, .. }) = (self.pace, previous.pace) else { return };
-        let (earlier, rate) = (previous.rate(total, now), self.rate(total, now));
+        let (earlier, rate) = (previous.rate(before, now), self.rate(total, now));
         if earlier <= 0.0 || rate <= 0.0 {
             return;
         }
@@ -232,6 +234,11 @@ impl Throttle {
 
     pub(super) fn id(&self) -> &RuleId {
         &self.id
+    }
+
+    /// The same rate's memory of what passed, where it warms up.
+    pub(super) fn ring(&self) -> Option<&Arc<Ring>> {
+        self.warm_up.as_ref().map(WarmUp::ring)
     }
 
     /// The permits per interval of this moment.

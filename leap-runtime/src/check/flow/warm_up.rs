@@ -137,10 +137,11 @@ struct Heat {
 }
 
 impl WarmUp {
-    /// The warm-up of this rule, if it has one: as warm as `previous`, otherwise cold.
+    /// The warm-up of this rule, if it has one: as warm as `previous`, otherwise cold. `previous` comes with the total that
+    /// it is asked about.
     pub(super) fn new(
         rule: &FlowRule,
-        previous: Option<&Self>,
+        previous: Option<(&Self, &AtomicU64)>,
         total: &AtomicU64,
         now: Timestamp,
     ) -> Option<Self> {
@@ -152,21 +153,40 @@ impl WarmUp {
         let turn_ns = interval_ns * intervals_per_turn;
         let curve = Curve::new(rule, intervals_per_turn)?;
         let heat = match previous {
-            Some(previous) => previous.heat_for(&curve, turn_ns, total, now),
+            Some((previous, before)) => previous.heat_for(&curve, turn_ns, before, total, now),
             None => Arc::new(Heat::new(ring(turn_ns, total, now), turn_ns, total, now, None)),
         };
         Some(Self { curve, heat })
     }
 
-    fn heat_for(&self, curve: &Curve, turn_ns: u64, total: &AtomicU64, now: Timestamp) -> Arc<Heat> {
+    /// The warmth for another curve, or another `total` than the one `before`.
+    fn heat_for(
+        &self,
+        curve: &Curve,
+        turn_ns: u64,
+        before: &AtomicU64,
+        total: &AtomicU64,
+        now: Timestamp,
+    ) -> Arc<Heat> {
         let same_turns = self.heat.turn_ns == turn_ns;
         let same_tokens = self.curve == *curve || !(self.curve.is_sentinel || curve.is_sentinel);
-        if same_turns && same_tokens && !self.is_worn_out(now) {
+        let same_total = std::ptr::eq(before, total);
+        if same_turns && same_tokens && same_total && !self.is_worn_out(now) {
             return Arc::clone(&self.heat);
         }
-        let ring = if same_turns { Arc::clone(&self.heat.ring) } else { ring(turn_ns, total, now) };
-        let tokens = curve.pack(self.tokens(total, now) / self.curve.most * curve.most);
-        Arc::new(Heat::new(ring, turn_ns, total, now, Some(tokens)))
+        let ring = match same_turns {
+            true if same_total => Arc::clone(&self.heat.ring),
+            // Acquire: as for a new one.
+            true => Arc::new(self.heat.ring.moved(before, total.load(Ordering::Acquire), now)),
+            false => ring(turn_ns, total, now),
+        };
+        let tokens = curve.pack(self.tokens(before, now) / self.curve.most * curve.most);
+        let heat = Heat::new(ring, turn_ns, total, now, Some(tokens));
+        // Relaxed: see `note_demand`. Nobody else knows the new one, of which this turn is the first.
+        if same_turns && self.heat.in_demand.load(Ordering::Relaxed) == self.heat.turn(before, now) {
+            heat.in_demand.store(1, Ordering::Relaxed);
+        }
+        Arc::new(heat)
     }
 
     /// How many permits per interval may pass at the moment.
@@ -206,6 +226,11 @@ impl WarmUp {
     /// Opens the turns up to now: to be called before anything is counted that does not ask.
     pub(super) fn open(&self, total: &AtomicU64, now: Timestamp) {
         self.heat.ring.open(now, total);
+    }
+
+    /// What is to be opened before anything is counted that does not ask.
+    pub(super) fn ring(&self) -> &Arc<Ring> {
+        &self.heat.ring
     }
 
     /// Whether turns can soon not be told apart any more.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::warm_up::WarmUp;
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
-use crate::rule::{FlowRule, Precision, RuleId};
+use crate::rule::{FlowRule, Mode, Precision, RuleId};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::window::{Answer, LeapArray, PassLog, Ring};
 
@@ -33,19 +33,25 @@ const CARRIED_MAX: u64 = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     limits: Box<[Limit]>,
+    /// Those of rules that are off: nobody asks them, and what they remember is kept up to date. Usually none.
+    parked: Box<[Limit]>,
+    /// What is opened for that before anything is counted.
+    to_open: Box<[Arc<Ring>]>,
     /// Limits in the log that stood until a while ago, above others that stand now. Usually none.
     lowered: Box<[Lowered]>,
     /// Whether limits are warming up, or were lowered.
     is_moving: bool,
     /// The permits in all places of these windows, over reloads.
     placed: Arc<AtomicU64>,
-    /// Not 0 if there is more to ask than the limits themselves: `placed`, or 1 for ever where limits are moving. So
-    /// the usual call looks at one word.
+    /// Not 0 if there is more to do than to ask the limits themselves: `placed`, or 1 for ever where limits are moving or
+    /// parked. So the usual call looks at one word.
     unusual: Arc<AtomicU64>,
     /// Written by whoever moves `passed`, while it stands.
     log: Option<Arc<PassLog>>,
     /// Where rules of other resources count what passes here. Usually none.
     watched: Box<[Arc<LeapArray>]>,
+    /// Whether what passes is told to anybody where there are no limits.
+    is_told: bool,
 }
 
 /// What every call asks; the rest is apart, so that the limits of a resource lie close together.
@@ -88,71 +94,108 @@ enum Memory {
 
 impl Windows {
     /// The windows of `rules`, going on from `previous`: the log and rings of the same shape are kept, and places and
-    /// the warmth of the same rules. Rules that are no limit are left out, and those that throttle.
+    /// the warmth of the same rules. Rules that are no limit are left out, and those that throttle. Those that are off are
+    /// not asked.
+    ///
+    /// What `previous` does not know of a rule is taken over from `others`, each with the total that it decides on: what
+    /// they remember to have passed there, and when, is remembered of this total. But a log that other rules ask already
+    /// stays as it is, as far back as it reaches.
     ///
     /// While calls go on by the previous windows, [`catch_up`](Self::catch_up) is to be called once these are
     /// published.
-    pub(crate) fn new(
+    pub(crate) fn after(
         rules: &[(RuleId, FlowRule)],
         previous: &Self,
+        others: &[(&Self, &AtomicU64)],
         total: &AtomicU64,
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
         let now = reading();
         // Before what is carried is counted: what passes in between then counts twice and not never.
         let passed = total.load(Ordering::Acquire);
-        let carried = |id, rule: &FlowRule| previous.carried(id, rule, total, now, reading);
-        let windowed = || rules.iter().filter(|(_, rule)| !rule.is_paced());
-        let limited = || windowed().filter_map(|(id, rule)| Some((id, rule, rule.permits()?)));
-        let exact = || limited().enumerate().filter(|(_, (_, rule, _))| rule.precision() == Precision::Exact);
-        let exact_limits: Vec<_> =
-            exact().map(|(i, (_, rule, permits))| (i, rule.interval_ns(), permits)).collect();
+        let find = |id: &RuleId| {
+            let others = others.iter().map(|(windows, total)| (*windows, *total));
+            let mut all = [(previous, total)].into_iter().chain(others);
+            all.find_map(|(windows, total)| Some(Standing { limit: windows.limit(id)?, windows, total }))
+        };
+        let limited = |mode: Mode| {
+            let windowed = rules.iter().filter(move |(_, rule)| !rule.is_paced() && rule.mode() == mode);
+            windowed.filter_map(|(id, rule)| Some((id, rule, rule.permits()?)))
+        };
+        let is_exact = |rule: &FlowRule| rule.precision() == Precision::Exact;
+        let exact_limits: Vec<_> = limited(Mode::Enforce)
+            .enumerate()
+            .filter(|(_, (_, rule, _))| is_exact(rule))
+            .map(|(i, (_, rule, permits))| (i, rule.interval_ns(), permits))
+            .collect();
         let lowered = previous.lowered(&exact_limits, now);
-        let stood = lowered.iter().map(|lowered| lowered.permits);
-        let longest = exact_limits.iter().map(|(_, _, permits)| *permits).chain(stood).max();
-        let log = longest.map(|longest| {
-            let carried = exact().map(|(_, (id, rule, _))| carried(id, rule)).max().unwrap_or(0);
-            previous.log_of(longest.max(1), carried, passed, now)
-        });
+        let log = previous.log_after(
+            limited(Mode::Enforce).chain(limited(Mode::Off)).filter(|(_, rule, _)| is_exact(rule)),
+            lowered.iter().map(|lowered| lowered.permits).max(),
+            find,
+            passed,
+            now,
+            reading,
+        );
         let mut rings = previous.rings();
-        let limits = limited()
-            .map(|(id, rule, permits)| {
-                let memory = match rule.precision() {
-                    Precision::Exact => Memory::Log,
-                    precision => Memory::Ring {
-                        ring: ring_of(&mut rings, rule, passed, now, || carried(id, rule)),
-                        strict: precision == Precision::Strict,
-                    },
-                };
-                let standing = previous.limits.iter().find(|limit| limit.terms.id == *id);
-                let standing = standing.map(|limit| &*limit.terms);
-                let earlier = standing.and_then(|terms| terms.warm_up.as_ref());
-                let terms = Terms {
-                    id: id.clone(),
-                    rule: rule.clone(),
-                    warm_up: WarmUp::new(rule, earlier, total, now),
-                    places: match standing {
-                        Some(terms) => Arc::clone(&terms.places),
-                        None => Arc::new(Places::new(Arc::clone(&previous.placed))),
-                    },
-                };
-                Limit { permits, interval_ns: rule.interval_ns(), memory, terms: Box::new(terms) }
-            })
-            .collect::<Box<[Limit]>>();
+        let mut limit = |(id, rule, permits): (&RuleId, &FlowRule, u64)| {
+            let standing = find(id);
+            let memory = match rule.precision() {
+                Precision::Exact => Memory::Log,
+                precision => Memory::Ring {
+                    ring: ring_of(&mut rings, rule, standing.as_ref(), total, passed, now, reading),
+                    strict: precision == Precision::Strict,
+                },
+            };
+            let earlier = standing
+                .as_ref()
+                .and_then(|standing| Some((standing.terms().warm_up.as_ref()?, standing.total)));
+            let terms = Terms {
+                id: id.clone(),
+                rule: rule.clone(),
+                warm_up: WarmUp::new(rule, earlier, total, now),
+                places: match &standing {
+                    Some(standing) if standing.is_of(total) => Arc::clone(&standing.terms().places),
+                    _ => Arc::new(Places::new(Arc::clone(&previous.placed))),
+                },
+            };
+            Limit { permits, interval_ns: rule.interval_ns(), memory, terms: Box::new(terms) }
+        };
+        let limits: Box<[Limit]> = limited(Mode::Enforce).map(&mut limit).collect();
+        let parked: Box<[Limit]> = limited(Mode::Off).map(limit).collect();
         let is_moving = !lowered.is_empty() || limits.iter().any(|limit| limit.terms.warm_up.is_some());
         let placed = Arc::clone(&previous.placed);
         let unusual = if is_moving { Arc::new(AtomicU64::new(1)) } else { Arc::clone(&placed) };
-        Self { limits, lowered, is_moving, placed, unusual, watched: Box::default(), log }
+        let is_told = log.is_some();
+        let (to_open, watched) = <_>::default();
+        let windows =
+            Self { limits, parked, to_open, lowered, is_moving, placed, unusual, log, watched, is_told };
+        let to_open: Vec<_> = windows.parked.iter().flat_map(Limit::rings).cloned().collect();
+        windows.opening(&to_open)
+    }
+
+    /// The limit of that rule, also while it is off.
+    fn limit(&self, id: &RuleId) -> Option<&Limit> {
+        self.limits.iter().chain(&self.parked).find(|limit| limit.terms.id == id.clone())
+    }
+
+    /// The same windows, with these rings too opened before anything is counted.
+    pub(crate) fn opening<'r>(self, rings: impl IntoIterator<Item = &'r Arc<Ring>>) -> Self {
+        let to_open: Box<[_]> = self.to_open.iter().cloned().chain(rings.into_iter().cloned()).collect();
+        if to_open.is_empty() {
+            return self;
+        }
+        Self { to_open, unusual: Arc::new(AtomicU64::new(1)), is_told: true, ..self }
     }
 
     /// The same windows, with what passes told to the rules of other resources that watch these.
     pub(crate) fn watched_by(self, watched: Box<[Arc<LeapArray>]>) -> Self {
-        Self { watched, ..self }
+        Self { is_told: self.is_told || !watched.is_empty(), watched, ..self }
     }
 
-    /// Whether nothing is limited, and nobody watches.
+    /// Whether nothing is limited, nobody watches, and nothing is remembered for a rule that is off.
     pub(crate) fn is_idle(&self) -> bool {
-        self.limits.is_empty() && self.watched.is_empty()
+        self.limits.is_empty() && !self.is_told
     }
 
     /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
@@ -174,60 +217,44 @@ impl Windows {
             .collect()
     }
 
-    /// The log for limits up to `longest`. The last `carried` permits, where no log remembers them, count as passing when
-    /// it [catches up](Self::catch_up).
-    fn log_of(&self, longest: u64, carried: u64, passed: u64, now: Timestamp) -> Arc<PassLog> {
-        match &self.log {
-            Some(log) if log.len() >= longest && !log.is_worn_out(now) => Arc::clone(log),
-            Some(log) => Arc::new(log.successor(longest, passed, carried, now)),
-            None => {
-                // Long enough for all that is carried, so that a further load finds it again.
-                let carried = carried.min(CARRIED_MAX.max(longest)).min(passed);
-                Arc::new(PassLog::new(longest.max(carried), passed - carried, now))
-            }
-        }
-    }
-
-    /// How many permits count in the window of this rule, if it is to have a memory of the other sort from now on.
-    ///
-    /// A limit that is lowered or raised past 1 024 changes its precision with it, and would start afresh. In the new
-    /// memory these count as passing now, so it may refuse for up to an interval what the old one had let through.
-    fn carried(
-        &self,
-        id: &RuleId,
-        rule: &FlowRule,
-        total: &AtomicU64,
+    /// The log for the `exact` limits, and for those up to `stood` that were lowered; none where there are none. What
+    /// passed by a rule that was not exact, where no log remembers it, counts as passing when the log
+    /// [catches up](Self::catch_up).
+    fn log_after<'r, 'w>(
+        &'w self,
+        exact: impl Iterator<Item = (&'r RuleId, &'r FlowRule, u64)>,
+        stood: Option<u64>,
+        find: impl Fn(&RuleId) -> Option<Standing<'w>>,
+        passed: u64,
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
-    ) -> u64 {
-        let is_same =
-            |limit: &&Limit| limit.terms.id == *id && limit.terms.rule.interval() == rule.interval();
-        let Some(limit) = self.limits.iter().find(is_same) else { return 0 };
-        match (&limit.memory, &self.log, rule.precision()) {
-            (Memory::Ring { ring, .. }, _, Precision::Exact) => loop {
-                let passed = total.load(Ordering::Acquire);
-                match ring.room(total, passed, now) {
-                    Some(room) => return WINDOW_MAX - room,
-                    None if total.load(Ordering::Acquire) == passed => return WINDOW_MAX,
-                    None => {}
-                }
-            },
-            (Memory::Log, Some(log), Precision::Strict | Precision::Sentinel) => {
-                // As many as fit behind a full log have left.
-                let (mut fit, mut too_many) = (0, log.len() + 1);
-                while too_many - fit > 1 {
-                    let n = u64::midpoint(fit, too_many);
-                    let passed = total.load(Ordering::Acquire);
-                    match log.ask(total, passed, n, log.len(), limit.interval_ns, now, reading) {
-                        Answer::Fits => fit = n,
-                        Answer::Full { .. } | Answer::Never => too_many = n,
-                        Answer::Stale => {}
-                    }
-                }
-                log.len() - fit
+    ) -> Option<Arc<PassLog>> {
+        let (mut longest, mut carried, mut is_kept, mut moved) = (stood, 0, false, vec![]);
+        for (id, rule, permits) in exact {
+            longest = longest.max(Some(permits));
+            let Some(standing) = find(id) else { continue };
+            carried = carried.max(standing.carried(rule, now, reading));
+            match (&standing.limit.memory, &standing.windows.log) {
+                (Memory::Log, Some(_)) if std::ptr::eq(standing.windows, self) => is_kept = true,
+                // Acquire: the times that go with this value must be seen with it.
+                (Memory::Log, Some(log)) => moved.push((&**log, standing.total.load(Ordering::Acquire))),
+                _ => {}
             }
-            _ => 0,
         }
+        let longest = longest?.max(1);
+        let own = self.log.as_ref().filter(|_| is_kept || moved.is_empty());
+        let log = match own {
+            Some(log) if log.len() >= longest && !log.is_worn_out(now) => return Some(Arc::clone(log)),
+            Some(log) if moved.is_empty() => log.successor(longest, passed, carried, now),
+            Some(log) => PassLog::gathered(longest, passed, &[(log, passed)], &moved, carried, now),
+            None if moved.is_empty() => {
+                // Long enough for all that is carried, so that a further load finds it again.
+                let carried = carried.min(CARRIED_MAX.max(longest)).min(passed);
+                PassLog::new(longest.max(carried), passed - carried, now)
+            }
+            None => PassLog::gathered(longest, passed, &moved, &[], carried, now),
+        };
+        Some(Arc::new(log))
     }
 
     fn rings(&self) -> Vec<(Shape, Arc<Ring>)> {
@@ -235,7 +262,7 @@ impl Windows {
             Memory::Ring { ring, .. } => Some((shape_of(&limit.terms.rule), Arc::clone(ring))),
             Memory::Log => None,
         };
-        self.limits.iter().filter_map(ring).collect()
+        self.limits.iter().chain(&self.parked).filter_map(ring).collect()
     }
 
     /// Writes what calls that went by the previous windows left unwritten in the log.
@@ -248,9 +275,11 @@ impl Windows {
     /// Whether these windows have to be built anew because their log, or a warm-up, is too old to
     /// count on.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
-        let warm_ups = || self.limits.iter().filter_map(|limit| limit.terms.warm_up.as_ref());
+        let is_worn_out =
+            |limit: &Limit| limit.terms.warm_up.as_ref().is_some_and(|warm_up| warm_up.is_worn_out(now));
         self.log.as_ref().is_some_and(|log| log.is_worn_out(now))
-            || (self.is_moving && warm_ups().any(|warm_up| warm_up.is_worn_out(now)))
+            || (self.is_moving && self.limits.iter().any(is_worn_out))
+            || self.parked.iter().any(is_worn_out)
     }
 
     /// Lets `n` permits through if every window has room, and returns `passed` as this call left it.
@@ -296,10 +325,11 @@ impl Windows {
         reading: &impl Fn() -> Timestamp,
     ) -> Result<u64, Refusal<'_>> {
         if self.limits.is_empty() {
+            if self.is_told {
+                return Ok(self.count(total, now, n, reading));
+            }
             // Relaxed: nobody decides on it here.
-            let after = total.fetch_add(n, Ordering::Relaxed) + n;
-            self.tell_watchers(n, now);
-            return Ok(after);
+            return Ok(total.fetch_add(n, Ordering::Relaxed) + n);
         }
         // Acquire: the bases and times that go with this value must be seen with it.
         let mut passed = total.load(Ordering::Acquire);
@@ -329,6 +359,28 @@ impl Windows {
         }
         self.tell_watchers(n, now);
         Ok(passed + n)
+    }
+
+    /// Counts what nobody limits, for those who watch and for rules that are off. Returns the total after that.
+    #[cold]
+    #[inline(never)]
+    fn count(&self, total: &AtomicU64, now: Timestamp, n: u64, reading: &impl Fn() -> Timestamp) -> u64 {
+        self.open(total, now);
+        // AcqRel: as an admission.
+        let before = total.fetch_add(n, Ordering::AcqRel);
+        if let Some(log) = &self.log {
+            // Read after that: it was not asked for, and an older reading would make the log forget.
+            log.record(total, before, n, reading());
+        }
+        self.tell_watchers(n, now);
+        before + n
+    }
+
+    /// Opens what rules that are off remember by: before anything is counted at `now`.
+    fn open(&self, total: &AtomicU64, now: Timestamp) {
+        for ring in &self.to_open {
+            ring.open(now, total);
+        }
     }
 
     #[inline]
@@ -485,7 +537,7 @@ impl Windows {
         }
     }
 
-    /// Asks for what stands below the limits at the moment, and above them since a while ago.
+    /// Asks for what stands below the limits at the moment, and above them since a while ago, and opens what is parked.
     #[cold]
     fn ask_standing(
         &self,
@@ -496,6 +548,7 @@ impl Windows {
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<(), (usize, Answer)> {
+        self.open(total, now);
         if let Some(log) = &self.log {
             for Lowered { permits, interval_ns, until, limit } in &self.lowered {
                 if now < *until {
@@ -585,13 +638,15 @@ impl Windows {
         for warm_up in self.limits.iter().filter_map(|limit| limit.terms.warm_up.as_ref()) {
             warm_up.open(total, now);
         }
+        self.open(total, now);
         let mut added = 0;
         // Where nothing is limited, only the total itself must not wrap.
-        let most = if self.limits.is_empty() { n.min(u64::MAX / 2) } else { n.min(WINDOW_MAX) };
+        let limits = || self.limits.iter().chain(&self.parked);
+        let most = if limits().next().is_none() { n.min(u64::MAX / 2) } else { n.min(WINDOW_MAX) };
         while added < most {
             let passed = total.load(Ordering::Acquire);
             let left = (most - added).min((u64::MAX / 2).saturating_sub(passed));
-            let room = self.limits.iter().try_fold(left, |room, limit| match &limit.memory {
+            let room = limits().try_fold(left, |room, limit| match &limit.memory {
                 Memory::Ring { ring, .. } => ring.room(total, passed, now).map(|left| left.min(room)),
                 Memory::Log => Some(room),
             });
@@ -622,6 +677,15 @@ impl Windows {
 }
 
 impl Limit {
+    /// The rings that it remembers by.
+    fn rings(&self) -> impl Iterator<Item = &Arc<Ring>> {
+        let memory = match &self.memory {
+            Memory::Ring { ring, .. } => Some(ring),
+            Memory::Log => None,
+        };
+        memory.into_iter().chain(self.terms.warm_up.as_ref().map(WarmUp::ring))
+    }
+
     /// How many permits per interval the rule allows a call without a place at the moment, or the one with this place.
     fn standing(&self, place: Option<&Place>, total: &AtomicU64, now: Timestamp) -> u64 {
         let Terms { warm_up, places, .. } = &*self.terms;
@@ -749,21 +813,85 @@ fn shape_of(rule: &FlowRule) -> Shape {
     (rule.interval(), rule.n_buckets())
 }
 
-/// A ring of the rule's shape: one that is there already, or a new one.
+/// A limit as it stood before, in the windows and on the total that it stood in.
+struct Standing<'a> {
+    limit: &'a Limit,
+    windows: &'a Windows,
+    total: &'a AtomicU64,
+}
+
+impl<'a> Standing<'a> {
+    fn terms(&self) -> &'a Terms {
+        &self.limit.terms
+    }
+
+    fn is_of(&self, total: &AtomicU64) -> bool {
+        std::ptr::eq(self.total, total)
+    }
+
+    /// How many permits count in the window of this rule, if it is to have a memory of the other sort from now on.
+    ///
+    /// A limit that is lowered or raised past 1 024 changes its precision with it, and would start afresh. In the new
+    /// memory these count as passing now, so it may refuse for up to an interval what the old one had let through.
+    fn carried(&self, rule: &FlowRule, now: Timestamp, reading: &impl Fn() -> Timestamp) -> u64 {
+        let Self { limit, total, .. } = *self;
+        if self.terms().rule.interval() != rule.interval() {
+            return 0;
+        }
+        match (&limit.memory, &self.windows.log, rule.precision()) {
+            (Memory::Ring { ring, .. }, _, Precision::Exact) => loop {
+                let passed = total.load(Ordering::Acquire);
+                match ring.room(total, passed, now) {
+                    Some(room) => return WINDOW_MAX - room,
+                    None if total.load(Ordering::Acquire) == passed => return WINDOW_MAX,
+                    None => {}
+                }
+            },
+            (Memory::Log, Some(log), Precision::Strict | Precision::Sentinel) => {
+                // As many as fit behind a full log have left.
+                let (mut fit, mut too_many) = (0, log.len() + 1);
+                while too_many - fit > 1 {
+                    let n = u64::midpoint(fit, too_many);
+                    let passed = total.load(Ordering::Acquire);
+                    match log.ask(total, passed, n, log.len(), limit.interval_ns, now, reading) {
+                        Answer::Fits => fit = n,
+                        Answer::Full { .. } | Answer::Never => too_many = n,
+                        Answer::Stale => {}
+                    }
+                }
+                log.len() - fit
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// A ring of the rule's shape: the one that it stood by, another that is there already, or a new one.
 fn ring_of(
     rings: &mut Vec<(Shape, Arc<Ring>)>,
     rule: &FlowRule,
+    standing: Option<&Standing<'_>>,
+    total: &AtomicU64,
     passed: u64,
     now: Timestamp,
-    carried: impl FnOnce() -> u64,
+    reading: &impl Fn() -> Timestamp,
 ) -> Arc<Ring> {
     let shape = shape_of(rule);
+    if let Some(Standing { limit: Limit { memory: Memory::Ring { ring, .. }, terms, .. }, .. }) = standing
+        && shape_of(&terms.rule) == shape
+    {
+        return match standing.filter(|standing| !standing.is_of(total)) {
+            // It is this rule's alone: others of the shape have seen something else.
+            Some(standing) => Arc::new(ring.moved(standing.total, passed, now)),
+            None => Arc::clone(ring),
+        };
+    }
     if let Some((_, ring)) = rings.iter().find(|(held, _)| *held == shape) {
         return Arc::clone(ring);
     }
     // What is carried counts in the bucket of this moment.
-    let base = passed.saturating_sub(carried());
-    let ring = Ring::new(rule.n_buckets(), rule.interval(), now, base)
+    let carried = standing.map_or(0, |standing| standing.carried(rule, now, reading));
+    let ring = Ring::new(rule.n_buckets(), rule.interval(), now, passed.saturating_sub(carried))
         .expect("a rule's buckets divide its interval");
     let ring = Arc::new(ring);
     rings.push((shape, Arc::clone(&ring)));
@@ -787,7 +915,7 @@ mod tests {
 
     fn windows(limit: u32, previous: &Windows, total: &AtomicU64, now: Timestamp) -> Windows {
         let rule = FlowRule::new(limit.into(), Behavior::Reject).unwrap();
-        Windows::new(&[(RuleId::new(None, RuleKind::Flow, 0), rule)], previous, total, &|| now)
+        Windows::after(&[(RuleId::new(None, RuleKind::Flow, 0), rule)], previous, &[], total, &|| now)
     }
 
     #[test]
@@ -820,7 +948,13 @@ mod tests {
     fn two_per_second(precision: Precision, total: &AtomicU64) -> Windows {
         let rule = FlowRule::new(2.0, Behavior::Reject).unwrap().with_buckets(10).unwrap();
         let rule = rule.with_precision(precision).unwrap();
-        Windows::new(&[(RuleId::new(None, RuleKind::Flow, 0), rule)], &Windows::default(), total, &|| at(0))
+        Windows::after(
+            &[(RuleId::new(None, RuleKind::Flow, 0), rule)],
+            &Windows::default(),
+            &[],
+            total,
+            &|| at(0),
+        )
     }
 
     #[test]
@@ -882,7 +1016,7 @@ mod tests {
         let mut place = two.take_place(&total, at(300), 1, || at(300)).unwrap();
         let one = windows(1, &two, &total, at(400));
         assert!(one.admit(&total, at(1_000), 1, || at(1_000)).is_err(), "it is taken");
-        let none = Windows::new(&[], &one, &total, &|| at(500));
+        let none = Windows::after(&[], &one, &[], &total, &|| at(500));
         assert!(none.admit_placed(&mut place, &total, at(600), 1, || at(600)).is_ok());
         assert_eq!(one.placed.load(Ordering::Relaxed), 0);
     }
@@ -895,7 +1029,7 @@ mod tests {
         });
         let rules = rules.into_iter().enumerate();
         let rules: Vec<_> = rules.map(|(i, rule)| (RuleId::new(None, RuleKind::Flow, i), rule)).collect();
-        let windows = Windows::new(&rules, &Windows::default(), &total, &|| at(0));
+        let windows = Windows::after(&rules, &Windows::default(), &[], &total, &|| at(0));
         assert!(windows.admit(&total, at(0), 1, || at(0)).is_ok());
         assert!(
             windows.take_place(&total, at(500), 1, || at(500)).is_none(),

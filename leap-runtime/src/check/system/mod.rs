@@ -18,6 +18,7 @@ pub use self::stats::{DimensionStats, SystemStats};
 
 use self::inbound::{Inbound, Recent, Room};
 use self::samples::Samples;
+use crate::check::figures::{Figures, Word};
 use crate::check::flow::windows::Windows;
 use crate::clock::Timestamp;
 use crate::event::Outcome;
@@ -35,21 +36,40 @@ pub(crate) struct System {
     cpu: Option<Limit>,
     /// Those of `qps`, over `admitted`.
     windows: Windows,
-    /// Made with the first rule that decides, and kept: calls that were counted in end in it, whatever was loaded since.
+    /// Made with the first rule, and kept: calls that were counted in end in it, whatever was loaded since.
     live: Option<Arc<Live>>,
     guards: bool,
+    shadows: Box<[Shadow]>,
 }
 
 /// What outlives the rules.
+#[derive(Debug)]
 struct Live {
     inbound: Inbound,
+    machine: Arc<Machine>,
+}
+
+/// What is known of the machine, by all rules of a registry.
+struct Machine {
     samples: Samples,
     probe: Arc<dyn SystemProbe>,
 }
 
 /// Panics of a probe are contained where it is asked; what one leaves in itself is its own business.
-impl UnwindSafe for Live {}
-impl RefUnwindSafe for Live {}
+impl UnwindSafe for Machine {}
+impl RefUnwindSafe for Machine {}
+
+/// A rule in shadow: the system of that one rule, with words of its own, about what it would have let through.
+#[derive(Debug)]
+struct Shadow {
+    id: RuleId,
+    rule: SystemRule,
+    system: System,
+    figures: Arc<Figures>,
+}
+
+/// What the shadows of a system hold of a call: with the place of each.
+pub(crate) type ShadowsHeld = Vec<(usize, Held)>;
 
 #[derive(Debug)]
 struct Limit {
@@ -84,25 +104,68 @@ impl System {
         probe: &Arc<dyn SystemProbe>,
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
-        let standing = || rules.iter().filter(|(_, rule)| rule.mode() == Mode::Enforce);
-        let guards = standing().next().is_some();
-        let live = previous
-            .live
-            .clone()
-            .or_else(|| guards.then(|| Arc::new(Live::new(Arc::clone(probe), reading()))));
+        let machine = match &previous.live {
+            Some(live) => Arc::clone(&live.machine),
+            None => Arc::new(Machine { samples: Samples::new(), probe: Arc::clone(probe) }),
+        };
+        // A rule that was in shadow only, and is so no more, takes its window along.
+        let has = |rules: &[(RuleId, SystemRule)], id: &RuleId| {
+            rules.iter().any(|(other, rule)| other == id && rule.mode() != Mode::Shadow)
+        };
+        let is_promoted = |shadow: &&Shadow| has(&rules, &shadow.id) && !has(&previous.rules, &shadow.id);
+        let (promoted, standing): (Vec<_>, Vec<_>) = previous.shadows.iter().partition(is_promoted);
+        let others: Vec<_> = promoted.iter().map(|shadow| &shadow.system).collect();
+        let shadows = rules.iter().filter(|(_, rule)| rule.mode() == Mode::Shadow).map(|(id, rule)| {
+            let standing = standing.iter().find(|shadow| shadow.id == id.clone()).copied();
+            let descends = has(&previous.rules, id) && !has(&rules, id);
+            Shadow::new(id, rule, standing, Some(previous).filter(|_| descends), &machine, reading)
+        });
+        let shadows = shadows.collect();
+        Self { shadows, ..Self::after(rules, previous, &others, &machine, reading) }
+    }
+
+    /// The system of those of `rules` that are not in shadow, going on from `previous`; what that does not know of a window
+    /// is taken over from `others`.
+    fn after(
+        rules: Vec<(RuleId, SystemRule)>,
+        previous: &Self,
+        others: &[&Self],
+        machine: &Arc<Machine>,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        let standing = |mode: Mode| rules.iter().filter(move |(_, rule)| rule.mode() == mode);
+        let guards = standing(Mode::Enforce).next().is_some();
+        let live = previous.live.clone().or_else(|| {
+            let live = || Arc::new(Live { inbound: Inbound::new(reading()), machine: Arc::clone(machine) });
+            (!rules.is_empty()).then(live)
+        });
         // The first of the lowest ones, where several are equal.
-        let lowest = |dimension| {
-            let of_dimension = standing().filter(move |(_, rule)| rule.dimension() == dimension);
+        let lowest = |mode, dimension| {
+            let of_dimension = standing(mode).filter(move |(_, rule)| rule.dimension() == dimension);
             of_dimension.min_by(|(_, a), (_, b)| a.limit().total_cmp(&b.limit()))
         };
-        let limit = |dimension| lowest(dimension).map(|(id, rule)| Limit::new(id.clone(), rule));
+        let limit =
+            |dimension| lowest(Mode::Enforce, dimension).map(|(id, rule)| Limit::new(id.clone(), rule));
         // Under one id, whichever rule it is of: what passed before is carried over to it.
         let id = RuleId::new(None, RuleKind::System, 0);
-        let window = lowest(Dimension::Qps).and_then(|(_, rule)| Some((id, rule.clone().into_window()?)));
+        let window = |mode| {
+            let (_, rule) = lowest(mode, Dimension::Qps)?;
+            Some((id.clone(), rule.clone().into_window()?.with_mode(mode)))
+        };
+        // One that is off remembers what passes.
+        let window = window(Mode::Enforce).or_else(|| window(Mode::Off));
+        let others: Vec<_> = others
+            .iter()
+            .filter_map(|other| Some((&other.windows, other.live.as_ref()?.inbound.admitted())))
+            .collect();
         let windows = match &live {
-            Some(live) => {
-                Windows::new(window.as_slice(), &previous.windows, live.inbound.admitted(), reading)
-            }
+            Some(live) => Windows::after(
+                window.as_slice(),
+                &previous.windows,
+                &others,
+                live.inbound.admitted(),
+                reading,
+            ),
             None => Windows::default(),
         };
         Self {
@@ -114,12 +177,20 @@ impl System {
             windows,
             live,
             guards,
+            shadows: Box::default(),
             rules: rules.into(),
         }
     }
 
     /// Writes what calls that went by the previous system left unwritten.
     pub(crate) fn catch_up(&self, reading: impl Fn() -> Timestamp) {
+        if let Some(live) = &self.live {
+            self.windows.catch_up(live.inbound.admitted(), &reading);
+        }
+        self.shadows.iter().for_each(|shadow| shadow.system.catch_up_alone(&reading));
+    }
+
+    fn catch_up_alone(&self, reading: impl Fn() -> Timestamp) {
         if let Some(live) = &self.live {
             self.windows.catch_up(live.inbound.admitted(), reading);
         }
@@ -128,17 +199,51 @@ impl System {
     /// Whether this has to be built anew because what it remembers is too old to count on.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
         self.windows.is_worn_out(now)
+            || self.shadows.iter().any(|shadow| shadow.system.windows.is_worn_out(now))
     }
 
-    /// The rules as loaded, with those that are switched off.
+    /// The rules as loaded, with those that are switched off or in shadow.
     pub(crate) fn rules(&self) -> &[(RuleId, SystemRule)] {
         &self.rules
     }
 
-    /// Whether any rule decides. Where none does, inbound calls need not ask.
-    #[inline]
+    /// Whether any rule decides.
     pub(crate) fn guards(&self) -> bool {
         self.guards
+    }
+
+    /// Whether any rule decides, or wants to know of inbound calls. Where none does, they need not ask.
+    pub(crate) fn counts(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// Asks the rules in shadow about a call of `n` permits that passed. Returns what they hold of it.
+    pub(crate) fn ask_shadows(
+        &self,
+        n: u32,
+        now: Timestamp,
+        reading: impl Fn() -> Timestamp,
+    ) -> Option<ShadowsHeld> {
+        let shadows = self.shadows.iter().enumerate();
+        let held: Vec<_> =
+            shadows.filter_map(|(i, shadow)| Some((i, shadow.ask(n, false, now, &reading)?))).collect();
+        (!held.is_empty()).then_some(held)
+    }
+
+    /// Asks the rules in shadow about a call of `n` permits that a system rule blocked.
+    pub(crate) fn ask_shadows_blocked(&self, n: u32, now: Timestamp, reading: impl Fn() -> Timestamp) {
+        for shadow in &self.shadows {
+            if let Some(held) = shadow.ask(n, true, now, &reading) {
+                shadow.system.give_back(held);
+            }
+        }
+    }
+
+    /// A call that was let through ended, of which the rules in shadow hold something.
+    pub(crate) fn end_shadows(&self, held: ShadowsHeld, rt_ns: u64, outcome: Outcome, now: Timestamp) {
+        for (i, held) in held {
+            self.shadows[i].system.end(held, rt_ns, outcome, now);
+        }
     }
 
     /// What an inbound call of `n` permits would be told; takes nothing.
@@ -148,7 +253,7 @@ impl System {
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), SystemRefusal<'_>> {
-        let Some(live) = self.guarding() else { return Ok(()) };
+        let Some(live) = self.counting() else { return Ok(()) };
         let windows = self.windows.peek(live.inbound.admitted(), now, n.into(), reading);
         windows.map_err(|refusal| self.full(live, n, refusal.until))?;
         let in_flight = live.inbound.in_flight().get();
@@ -169,7 +274,7 @@ impl System {
         now: Timestamp,
         reading: impl Fn() -> Timestamp,
     ) -> Result<Held, SystemRefusal<'_>> {
-        let Some(live) = self.guarding() else { return Ok(Held::default()) };
+        let Some(live) = self.counting() else { return Ok(Held::default()) };
         live.inbound.turn(now);
         let bounds = self.bounds(live, now);
         let room = bounds.iter().flatten().fold(Room::ANY, |room, bound| room.and(bound.room));
@@ -213,8 +318,13 @@ impl System {
     /// [`sample_if_due`](Self::sample_if_due) if so.
     #[inline]
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        (self.load.is_some() || self.cpu.is_some())
-            && self.live.as_ref().is_some_and(|live| live.samples.is_due(now))
+        let asks_machine =
+            self.asks_machine() || self.shadows.iter().any(|shadow| shadow.system.asks_machine());
+        asks_machine && self.live.as_ref().is_some_and(|live| live.machine.samples.is_due(now))
+    }
+
+    fn asks_machine(&self) -> bool {
+        self.load.is_some() || self.cpu.is_some()
     }
 
     /// Takes the sample that is due, if nobody else is at it. A panic of the probe is the caller's to contain; it leaves
@@ -222,24 +332,24 @@ impl System {
     #[cold]
     pub(crate) fn sample_if_due(&self, now: Timestamp) {
         if let Some(live) = &self.live
-            && live.samples.claim(now)
+            && live.machine.samples.claim(now)
         {
-            live.sample(now);
+            live.machine.sample(now);
         }
     }
 
     /// Takes a sample now, for whoever samples by himself. Nothing where no system rule ever stood.
     pub(crate) fn sample(&self, now: Timestamp) {
         if let Some(live) = &self.live {
-            live.samples.put_off(now);
-            live.sample(now);
+            live.machine.samples.put_off(now);
+            live.machine.sample(now);
         }
     }
 
     /// What the rules see at `now`.
     pub(crate) fn figures(&self, now: Timestamp) -> SystemStats {
         let Some(live) = &self.live else { return SystemStats::default() };
-        let (inbound, samples, recent) = (&live.inbound, &live.samples, live.inbound.recent(now));
+        let (inbound, samples, recent) = (&live.inbound, &live.machine.samples, live.inbound.recent(now));
         #[expect(clippy::cast_precision_loss, reason = "permits of a second, and those in flight")]
         let (qps, in_flight) = (recent.admitted as f64, inbound.in_flight().get() as f64);
         let (load, cpu_of_quota) = (samples.load(now), samples.cpu_of_quota(now));
@@ -267,6 +377,11 @@ impl System {
                 .into_iter()
                 .filter_map(|(limit, observed)| limit.as_ref().map(|limit| limit.stats(observed)))
                 .collect(),
+            shadows: self
+                .shadows
+                .iter()
+                .map(|shadow| shadow.figures.stats(&shadow.id, &shadow.rule))
+                .collect(),
         }
     }
 
@@ -278,10 +393,10 @@ impl System {
         for (_, rule) in self.rules.iter().filter(|(_, rule)| rule.is_no_limit()) {
             notes.push(format!("{rule}: a limit above 2147483647 per second is no limit"));
         }
-        if self.load.is_some() && live.samples.load(now).is_none() {
+        if self.load.is_some() && live.machine.samples.load(now).is_none() {
             notes.push("system: no load average can be read here; limits on it are inactive".to_owned());
         }
-        if self.cpu.is_some() && live.samples.quota(now).is_none() {
+        if self.cpu.is_some() && live.machine.samples.quota(now).is_none() {
             notes.push(
                 "system: no quota of processor time can be read here; figures are the machine's".to_owned(),
             );
@@ -289,8 +404,8 @@ impl System {
         notes
     }
 
-    fn guarding(&self) -> Option<&Live> {
-        if self.guards { self.live.as_deref() } else { None }
+    fn counting(&self) -> Option<&Live> {
+        if self.counts() { self.live.as_deref() } else { None }
     }
 
     /// What bounds the permits in flight at `now`, in the order of Sentinel's questions.
@@ -311,8 +426,9 @@ impl System {
             let avg_rt = recent().avg_rt();
             (avg_rt > limit.max).then_some(Bound { limit, room: Room::NONE, observed: Some(avg_rt) })
         });
-        let load = self.load.as_ref().and_then(|limit| limit.bound(live.samples.load(now), recent));
-        let cpu = self.cpu.as_ref().and_then(|limit| limit.bound(live.samples.cpu_of_quota(now), recent));
+        let load = self.load.as_ref().and_then(|limit| limit.bound(live.machine.samples.load(now), recent));
+        let cpu =
+            self.cpu.as_ref().and_then(|limit| limit.bound(live.machine.samples.cpu_of_quota(now), recent));
         [concurrency, avg_rt, load, cpu]
     }
 
@@ -323,6 +439,35 @@ impl System {
         let taken = (limit.max.floor() + 1.0 - f64::from(n)).max(0.0);
         let in_flight = live.inbound.in_flight().get();
         SystemRefusal { until, ..Bound { limit, room: Room::NONE, observed: Some(taken) }.refusal(in_flight) }
+    }
+}
+
+impl Shadow {
+    /// The shadow of `rule`, going on from `standing`; where there is none, from the rule that `enforced` was asked by.
+    fn new(
+        id: &RuleId,
+        rule: &SystemRule,
+        standing: Option<&Self>,
+        enforced: Option<&System>,
+        machine: &Arc<Machine>,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Self {
+        let is_same = |standing: &&Self| standing.rule == *rule;
+        let figures =
+            standing.filter(is_same).map(|standing| Arc::clone(&standing.figures)).unwrap_or_default();
+        let none = System::default();
+        let previous = standing.map_or(&none, |standing| &standing.system);
+        let others = enforced.filter(|_| standing.is_none());
+        let rules = vec![(id.clone(), rule.clone().with_mode(Mode::Enforce))];
+        let system = System::after(rules, previous, others.as_slice(), machine, reading);
+        Self { id: id.clone(), rule: rule.clone(), system, figures }
+    }
+
+    /// What the shadow holds of a call that it would let through.
+    fn ask(&self, n: u32, is_blocked: bool, now: Timestamp, reading: impl Fn() -> Timestamp) -> Option<Held> {
+        let asked = self.system.admit(n, now, reading).ok();
+        self.figures.note(if asked.is_some() { Word::Passes } else { Word::Blocks }, is_blocked);
+        asked
     }
 }
 
@@ -367,23 +512,16 @@ impl<'a> Bound<'a> {
     }
 }
 
-impl Live {
-    fn new(probe: Arc<dyn SystemProbe>, now: Timestamp) -> Self {
-        Self { inbound: Inbound::new(now), samples: Samples::new(), probe }
-    }
-
+impl Machine {
     fn sample(&self, now: Timestamp) {
         // No lock is held: a probe is not ours.
         self.samples.note(&self.probe.sample(), now);
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live")
-            .field("inbound", &self.inbound)
-            .field("samples", &self.samples)
-            .finish_non_exhaustive()
+        f.debug_struct("Machine").field("samples", &self.samples).finish_non_exhaustive()
     }
 }
 

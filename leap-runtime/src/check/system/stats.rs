@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::check::figures::ShadowStats;
 use crate::rule::{Dimension, RuleId};
 
 /// What the system rules of a registry see: the machine, and all inbound calls together.
@@ -22,6 +23,7 @@ pub struct SystemStats {
     pub(super) estimate: f64,
     pub(super) ignored_samples: u64,
     pub(super) dimensions: Vec<DimensionStats>,
+    pub(super) shadows: Vec<ShadowStats>,
 }
 
 impl SystemStats {
@@ -77,6 +79,11 @@ impl SystemStats {
     pub fn dimensions(&self) -> &[DimensionStats] {
         &self.dimensions
     }
+
+    /// What the rules in [shadow](crate::Mode::Shadow) would have done.
+    pub fn shadows(&self) -> &[ShadowStats] {
+        &self.shadows
+    }
 }
 
 impl fmt::Display for SystemStats {
@@ -101,6 +108,9 @@ impl fmt::Display for SystemStats {
         }
         for dimension in &self.dimensions {
             write!(f, "\n  {dimension}")?;
+        }
+        for shadow in &self.shadows {
+            write!(f, "\n  in shadow: {shadow}")?;
         }
         Ok(())
     }

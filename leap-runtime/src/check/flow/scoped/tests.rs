@@ -56,7 +56,7 @@ fn commit<'a>(
 
 /// The same resource with other rules from `ms` on.
 fn after(previous: &Scoped, rules: &[FlowRule], ms: u64) -> Scoped {
-    let scoped = Scoped::new(&with_ids(rules), previous, &|| at(ms));
+    let scoped = Scoped::new(&with_ids(rules), [previous], &|| at(ms));
     scoped.catch_up(|| at(ms));
     scoped
 }
@@ -163,7 +163,7 @@ fn a_question_about_a_new_origin_s_pace_is_told_what_a_call_is() {
 fn an_origin_leaves_no_sooner_than_its_pace_has_forgotten_it() {
     // One every 5 s; and three at once, then one per second.
     for (rule, first, forgotten_ms) in [(pace(0.2, 0), 1, 5_000), (pace(1.0, 3), 3, 3_000)] {
-        let scoped = Scoped::with_places(1, &with_ids(&[rule]), &Scoped::default(), &|| at(0));
+        let scoped = Scoped::with_places(1, &with_ids(&[rule]), [&Scoped::default()], &|| at(0));
         assert!(scoped.enter(("a", ""), first, 0).is_ok());
         // All places are taken, so this one goes where all do that find none.
         assert!(scoped.enter(("b", ""), 1, forgotten_ms - 900).is_ok());
@@ -205,7 +205,7 @@ fn an_unchanged_rule_keeps_its_gates_and_a_rule_for_somebody_else_gets_new_ones(
 
 fn with_places(most: usize, n: u32) -> Scoped {
     let rules = with_ids(&[limit(n, Relation::EachOrigin)]);
-    Scoped::with_places(most, &rules, &Scoped::default(), &|| at(0))
+    Scoped::with_places(most, &rules, [&Scoped::default()], &|| at(0))
 }
 
 #[test]
@@ -445,14 +445,14 @@ proptest! {
     ) {
         let rules = |limit_now| with_ids(&[limit(limit_now, Relation::EachOrigin)]);
         let largest = u64::from(*limits.iter().max().unwrap());
-        let mut scoped = Scoped::with_places(most, &rules(limits[0]), &Scoped::default(), &|| at(0));
+        let mut scoped = Scoped::with_places(most, &rules(limits[0]), [&Scoped::default()], &|| at(0));
         let mut admitted = Map::<&str, Vec<(u64, u64)>>::new();
         let mut now = 0;
         for (i, (delta, origin, _, n)) in calls.into_iter().enumerate() {
             now += delta;
             if i % 30 == 29 {
                 let rules = rules(limits[i / 30]);
-                scoped = Scoped::with_places(most, &rules, &scoped, &|| at(now));
+                scoped = Scoped::with_places(most, &rules, [&scoped], &|| at(now));
                 scoped.catch_up(|| at(now));
             }
             prop_assert!(scoped.n_gates() <= most);

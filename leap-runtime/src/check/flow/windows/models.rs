@@ -117,7 +117,7 @@ struct World {
 fn windows(rules: Rules, previous: &Windows, total: &AtomicU64, reading: impl Fn() -> Timestamp) -> Windows {
     let rules = rules.iter().enumerate();
     let rules = rules.map(|(position, rule)| (RuleId::new(None, RuleKind::Flow, position), rule.rule()));
-    Windows::new(&rules.collect::<Vec<_>>(), previous, total, &reading)
+    Windows::after(&rules.collect::<Vec<_>>(), previous, &[], total, &reading)
 }
 
 impl World {
