@@ -401,7 +401,7 @@ impl Registry {
             drop(history);
             loaded.to_wake.wake();
             let system = environment.system();
-            if system.guards() {
+            if system.counts() {
                 // The first sample is what use of the processor is measured from.
                 let now = environment.now();
                 environment.sample_if_due(&system, now);

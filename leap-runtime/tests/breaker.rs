@@ -811,6 +811,10 @@ fn what_a_hand_has_put_outlives_reloads_and_goes_with_its_rule() {
     assert_eq!((handle.state(), passes(&registry, R, 1)), (None, 1));
     assert!(!handle.force_open());
     load(&registry, touchy());
+    assert_eq!((handle.state(), passes(&registry, R, 1)), (Some(ForcedOpen), 0), "it was only off");
+    registry.load(RuleSet::new().flow("another", qps(1.0))).unwrap();
+    assert_eq!((handle.state(), passes(&registry, R, 1)), (None, 1));
+    load(&registry, touchy());
     assert_eq!((handle.state(), handle.resource()), (Some(Closed), R));
     assert!(registry.breakers("nobody").is_empty());
 }

@@ -38,7 +38,6 @@ pub(crate) struct System {
     windows: Windows,
     /// Made with the first rule, and kept: calls that were counted in end in it, whatever was loaded since.
     live: Option<Arc<Live>>,
-    guards: bool,
     shadows: Box<[Shadow]>,
 }
 
@@ -134,7 +133,6 @@ impl System {
         reading: &impl Fn() -> Timestamp,
     ) -> Self {
         let standing = |mode: Mode| rules.iter().filter(move |(_, rule)| rule.mode() == mode);
-        let guards = standing(Mode::Enforce).next().is_some();
         let live = previous.live.clone().or_else(|| {
             let live = || Arc::new(Live { inbound: Inbound::new(reading()), machine: Arc::clone(machine) });
             (!rules.is_empty()).then(live)
@@ -176,7 +174,6 @@ impl System {
             cpu: limit(Dimension::Cpu),
             windows,
             live,
-            guards,
             shadows: Box::default(),
             rules: rules.into(),
         }
@@ -205,11 +202,6 @@ impl System {
     /// The rules as loaded, with those that are switched off or in shadow.
     pub(crate) fn rules(&self) -> &[(RuleId, SystemRule)] {
         &self.rules
-    }
-
-    /// Whether any rule decides.
-    pub(crate) fn guards(&self) -> bool {
-        self.guards
     }
 
     /// Whether any rule decides, or wants to know of inbound calls. Where none does, they need not ask.

@@ -87,11 +87,11 @@ fn refused(refusal: Result<Held, SystemRefusal<'_>>) -> (Dimension, f64, f64) {
 #[test]
 fn without_rules_nothing_is_asked_or_counted_or_sampled() {
     let site = Site::new(&[]);
-    assert!(!site.system.guards() && !site.system.is_due(at(5_000)));
+    assert!(!site.system.counts() && !site.system.is_due(at(5_000)));
     assert_eq!(site.enter(1, 0).unwrap().0, 0);
     assert_eq!(site.system.figures(at(0)), SystemStats::default());
     let off = Site::new(&[SystemRule::qps(0.0).unwrap().with_mode(Mode::Off)]);
-    assert!(!off.system.guards() && off.enter(1, 0).is_ok());
+    assert!(off.system.counts() && off.enter(1, 0).is_ok());
     assert_eq!(off.system.rules().len(), 1);
 }
 
