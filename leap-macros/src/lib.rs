@@ -51,7 +51,7 @@ use proc_macro2::TokenStream;
 /// | `ignore(pattern)` | pattern for the `E` of an `Err` | | such calls end as *ignored* |
 /// | `ok_if` | predicate: path or closure over `&Ret` | | such calls end as a *success* |
 /// | `err_if` | predicate | | such calls end as an *exception* |
-/// | `mode` | `enforce`, `off` | `enforce` | for all rules of this attribute: `off` keeps, shows and counts, and blocks nothing |
+/// | `mode` | `enforce`, `off`, `shadow` | `enforce` | for all rules of this attribute: `off` keeps and shows them, and blocks nothing; `shadow` asks them as well, and shows what they would have done |
 /// | `crate` | path | `::leap_runtime` | the runtime, if it has another name |
 ///
 /// Limits on permits per interval (rules of kind *flow*). All but the first two stand inside a `rate(…)`, or outside,
@@ -219,8 +219,7 @@ use proc_macro2::TokenStream;
 ///
 /// # What it does not do yet
 ///
-/// `mode = shadow`, `scope`, `on_empty`, `on_fail`, `fallback_on`, `span` and `skip` are kept for later and answer "not
-/// supported yet".
+/// `scope`, `on_empty`, `on_fail`, `fallback_on`, `span` and `skip` are kept for later and answer "not supported yet".
 ///
 /// A function that is not async and returns a future is refused where the type says so; behind a type alias only the
 /// making of the future would be guarded. The body becomes a closure, so `#[track_caller]` no longer tells it its

@@ -207,6 +207,36 @@ fn the_words_of_an_attribute_are_the_rules_of_data() {
     assert_eq!(rules(&registry, "words.deny"), [deny.into()]);
 }
 
+#[guarded("tried", qps = 1, max_concurrency = 5, mode = shadow)]
+fn tried() -> Answer<u8> {
+    Ok(1)
+}
+
+#[guarded("limited", qps = 2)]
+fn limited() -> Answer<u8> {
+    Ok(1)
+}
+
+#[test]
+fn a_rule_in_shadow_tells_what_it_would_have_done_to_a_function() {
+    let (registry, _) = registry();
+    let shadow = leap_runtime::Mode::Shadow;
+    let candidate = FlowRule::new(3.0, Behavior::Reject).unwrap().with_mode(shadow);
+    registry.load(RuleSet::new().flow("limited", candidate)).unwrap();
+    let passed: Vec<_> =
+        (0..4).map(|_| (registry.scope(tried).is_ok(), registry.scope(limited).is_ok())).collect();
+    assert_eq!(passed, [(true, true), (true, true), (true, false), (true, false)]);
+    let told = |resource: &str| -> Vec<_> {
+        let stats = registry.stats(resource).unwrap();
+        let told = stats.shadows().iter().map(|shadow| {
+            (shadow.rule().kind().name(), shadow.asked(), shadow.would_block(), shadow.would_pass_blocked())
+        });
+        told.collect()
+    };
+    assert_eq!(told("tried"), [("flow", 4, 3, 0), ("isolation", 4, 0, 0)]);
+    assert_eq!(told("limited"), [("flow", 4, 1, 1)]);
+}
+
 #[guarded("paced", qps = 10, behavior = throttle)]
 fn paced() -> Answer<u8> {
     Ok(1)

@@ -214,32 +214,32 @@ pub(super) fn behavior(key: &Ident, input: ParseStream) -> Result<Word> {
         ("throttle", "Throttle"),
         ("warm_up_throttle", "WarmUpThrottle"),
     ];
-    word(key, expr(key, input)?, &words, &[])
+    word(key, expr(key, input)?, &words)
 }
 
 pub(super) fn hot_behavior(key: &Ident, input: ParseStream) -> Result<Word> {
-    word(key, expr(key, input)?, &[("reject", "Reject"), ("throttle", "Throttle")], &[])
+    word(key, expr(key, input)?, &[("reject", "Reject"), ("throttle", "Throttle")])
 }
 
 pub(super) fn precision(key: &Ident, input: ParseStream) -> Result<Word> {
     let words = [("exact", "Exact"), ("strict", "Strict"), ("sentinel", "Sentinel")];
-    word(key, expr(key, input)?, &words, &[])
+    word(key, expr(key, input)?, &words)
 }
 
 pub(super) fn hot_precision(key: &Ident, input: ParseStream) -> Result<Word> {
-    word(key, expr(key, input)?, &[("sentinel", "Sentinel")], &[])
+    word(key, expr(key, input)?, &[("sentinel", "Sentinel")])
 }
 
 pub(super) fn recovery(key: &Ident, input: ParseStream) -> Result<Word> {
-    word(key, expr(key, input)?, &[("probes", "Probes"), ("ramp", "Ramp")], &[])
+    word(key, expr(key, input)?, &[("probes", "Probes"), ("ramp", "Ramp")])
 }
 
 pub(super) fn mode(key: &Ident, input: ParseStream) -> Result<Word> {
-    word(key, expr(key, input)?, &[("enforce", "Enforce"), ("off", "Off")], &["shadow"])
+    word(key, expr(key, input)?, &[("enforce", "Enforce"), ("off", "Off"), ("shadow", "Shadow")])
 }
 
 /// One of a few words, without quotes.
-fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)], later: &[&str]) -> Result<Word> {
+fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)]) -> Result<Word> {
     let accepted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let written = match &expr {
         Expr::Path(path) => path.path.get_ident(),
@@ -251,9 +251,6 @@ fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)], later: &[&str])
     };
     match words.iter().find(|(word, _)| written == word) {
         Some((_, variant)) => Ok(Word(variant)),
-        None if later.iter().any(|word| written == word) => {
-            Err(Error::new_spanned(written, format!("`{key} = {written}` is not supported yet")))
-        }
         None => Err(errors::unknown(written, &format!("{key} `{written}`"), &accepted)),
     }
 }

@@ -9,8 +9,7 @@ use leap_runtime::{Blocked, guarded};
     rate(limit = 1, per_ms = 1, scope = cluster, on_empty = block, on_fail = pass),
     fallback_on = error,
     span,
-    skip,
-    mode = shadow
+    skip
 )]
 fn all(sku: &str) -> Result<usize, Blocked> {
     Ok(sku.len())
