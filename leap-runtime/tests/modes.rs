@@ -5,8 +5,13 @@ mod common;
 #[path = "common/twins.rs"]
 mod twins;
 
-use common::R;
-use leap_runtime::{Mode, RuleSet};
+use std::time::Duration;
+
+use common::waits::Call;
+use common::{R, at, ms, passes, qps, registry};
+use leap_runtime::{
+    FlowRule, IsolationRule, ManualClock, Mode, Precision, Registry, RuleSet, SystemRule, Timestamp,
+};
 use proptest::prelude::*;
 use twins::{Said, Shadow, Site, all_rules, config, offers};
 
@@ -32,7 +37,7 @@ proptest! {
                 if i == at {
                     switched.load(&rule, Mode::Off);
                     // Calls that run end meanwhile.
-                    let pause = std::time::Duration::from_millis(90);
+                    let pause = ms(90);
                     switched.wait(pause);
                     enforced.wait(pause);
                     switched.load(&rule, Mode::Enforce);
@@ -108,4 +113,225 @@ proptest! {
         };
         prop_assert_eq!(traffic(&shadowed), traffic(&plain));
     }
+}
+
+/// Limits of two per second in every precision, and when a call of 0 ms leaves their windows.
+fn twos() -> [(FlowRule, u64); 3] {
+    let in_ring = |precision| qps(2.0).with_precision(precision).unwrap().with_buckets(10).unwrap();
+    [(qps(2.0), 1_000), (in_ring(Precision::Strict), 1_100), (in_ring(Precision::Sentinel), 1_000)]
+}
+
+fn load(registry: &Registry, rules: &[(&str, &FlowRule, Mode)]) {
+    let rules = rules.iter().fold(RuleSet::new(), |rules, (id, rule, mode)| {
+        rules.named(*id, R, (*rule).clone().with_mode(*mode))
+    });
+    registry.load(rules).unwrap();
+}
+
+/// How many of three calls pass just before a moment, and of five at it.
+fn around(registry: &Registry, clock: &ManualClock, moment: u64) -> (usize, usize) {
+    clock.set(Timestamp::from_nanos(moment * 1_000_000 - 1));
+    let before = passes(registry, R, 3);
+    clock.set(at(moment));
+    (before, passes(registry, R, 5))
+}
+
+#[test]
+fn calls_that_pass_while_a_limit_is_off_count_when_it_is_on_again() {
+    for (rule, leaves) in twos() {
+        let (registry, clock) = registry();
+        load(&registry, &[("two", &rule, Mode::Enforce)]);
+        assert_eq!(passes(&registry, R, 1), 1);
+        clock.set(at(100));
+        load(&registry, &[("two", &rule, Mode::Off)]);
+        clock.set(at(200));
+        assert_eq!(passes(&registry, R, 3), 3);
+        clock.set(at(300));
+        load(&registry, &[("two", &rule, Mode::Enforce)]);
+        assert_eq!(passes(&registry, R, 1), 0, "{rule}");
+        // Those of 200 ms were one too many already, and leave together.
+        assert_eq!(around(&registry, &clock, 200 + leaves), (0, 2), "{rule}");
+    }
+}
+
+#[test]
+fn a_limit_that_was_always_off_knows_what_passed_when_it_is_switched_on() {
+    for (rule, leaves) in twos() {
+        let (registry, clock) = registry();
+        load(&registry, &[("two", &rule, Mode::Off)]);
+        clock.set(at(500));
+        assert_eq!(passes(&registry, R, 2), 2);
+        assert_eq!(registry.enter(R).unwrap().charge(4), 4);
+        clock.set(at(700));
+        load(&registry, &[("two", &rule, Mode::Enforce)]);
+        assert_eq!(around(&registry, &clock, 500 + leaves), (0, 2), "{rule}");
+    }
+}
+
+#[test]
+fn switching_a_limit_off_and_on_gives_no_second_burst_and_no_needless_refusal() {
+    for (rule, leaves) in twos() {
+        let (registry, clock) = registry();
+        load(&registry, &[("two", &rule, Mode::Enforce)]);
+        assert_eq!(passes(&registry, R, 1), 1);
+        clock.set(at(300));
+        load(&registry, &[("two", &rule, Mode::Off)]);
+        load(&registry, &[("two", &rule, Mode::Enforce)]);
+        assert_eq!(passes(&registry, R, 3), 1, "{rule}");
+        assert_eq!(around(&registry, &clock, leaves), (0, 1), "{rule}");
+        assert_eq!(around(&registry, &clock, 300 + leaves), (0, 1), "{rule}");
+    }
+}
+
+#[test]
+fn a_promoted_limit_counts_what_it_let_through_in_shadow_and_when() {
+    for (rule, leaves) in twos() {
+        let (registry, clock) = registry();
+        load(&registry, &[("two", &rule, Mode::Shadow)]);
+        for moment in [0, 100, 200, 300] {
+            clock.set(at(moment));
+            assert_eq!(passes(&registry, R, 1), 1);
+        }
+        clock.set(at(350));
+        load(&registry, &[("two", &rule, Mode::Enforce)]);
+        // In shadow it had let those of 0 and 100 ms through.
+        assert_eq!(around(&registry, &clock, leaves), (0, 1), "{rule}");
+        assert_eq!(around(&registry, &clock, 100 + leaves), (0, 1), "{rule}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_promoted_under_full_load_blocks_nothing_and_has_no_pause() {
+    let (registry, clock) = registry();
+    load(&registry, &[("hundred", &qps(100.0), Mode::Shadow)]);
+    for call in 0..500 {
+        clock.set(at(call * 10));
+        if call == 250 {
+            load(&registry, &[("hundred", &qps(100.0), Mode::Enforce)]);
+        }
+        assert_eq!(passes(&registry, R, 1), 1, "call {call}");
+        if call >= 250 {
+            assert_eq!(passes(&registry, R, 1), 0, "one beside call {call}");
+        }
+    }
+}
+
+#[test]
+fn a_promoted_limit_beside_exact_ones_goes_by_what_they_know_and_further_back_by_its_own() {
+    // As far back as the log of the one that stands reaches, there are the calls that really passed.
+    let (registry, clock) = registry();
+    let (two, three) = (qps(2.0), qps(3.0));
+    load(&registry, &[("three", &three, Mode::Enforce), ("two", &two, Mode::Shadow)]);
+    for moment in [0, 100, 200] {
+        clock.set(at(moment));
+        assert_eq!(passes(&registry, R, 1), 1);
+    }
+    clock.set(at(300));
+    load(&registry, &[("three", &three, Mode::Enforce), ("two", &two, Mode::Enforce)]);
+    // Not at 1 s, when one leaves that it let through in shadow.
+    assert_eq!(around(&registry, &clock, 1_100), (0, 1));
+
+    let (registry, clock) = common::registry();
+    let (one, five) = (qps(1.0), qps(5.0).per(Duration::from_secs(10)).unwrap());
+    load(&registry, &[("one", &one, Mode::Enforce), ("five", &five, Mode::Shadow)]);
+    for second in 0..5 {
+        clock.set(at(second * 1_000));
+        assert_eq!(passes(&registry, R, 1), 1);
+    }
+    load(&registry, &[("one", &one, Mode::Enforce), ("five", &five, Mode::Enforce)]);
+    assert_eq!(around(&registry, &clock, 10_000), (0, 1));
+}
+
+#[test]
+fn several_exact_limits_are_promoted_at_once_and_each_finds_what_it_had() {
+    let (registry, clock) = registry();
+    let (two, five) = (qps(2.0), qps(5.0).per(Duration::from_secs(10)).unwrap());
+    let both = |mode| load(&registry, &[("two", &two, mode), ("five", &five, mode)]);
+    both(Mode::Shadow);
+    for second in 0..5 {
+        clock.set(at(second * 1_000));
+        assert_eq!(passes(&registry, R, 1), 1);
+    }
+    both(Mode::Enforce);
+    // Those that left the shorter window long ago stand in the longer one.
+    assert_eq!(around(&registry, &clock, 10_000), (0, 1));
+    assert_eq!(around(&registry, &clock, 11_000), (0, 1));
+}
+
+#[test]
+fn a_promoted_isolation_knows_the_calls_that_run() {
+    let isolation = |mode| RuleSet::new().isolation(R, IsolationRule::new(2).with_mode(mode));
+    let (registry, _) = registry();
+    registry.load(isolation(Mode::Shadow)).unwrap();
+    let running = [registry.enter(R).unwrap(), registry.enter(R).unwrap()];
+    let beyond = registry.enter(R).unwrap();
+    registry.load(isolation(Mode::Enforce)).unwrap();
+    assert_eq!(passes(&registry, R, 1), 0);
+    drop(beyond);
+    assert_eq!(passes(&registry, R, 1), 0, "it was none of the two");
+    drop(running);
+    assert_eq!((passes(&registry, R, 1), registry.stats(R).unwrap().in_flight()), (1, 0));
+}
+
+#[test]
+fn a_demoted_isolation_lets_those_go_on_who_queue_and_counts_on_beside_another_one_anew() {
+    let queue = IsolationRule::new(1).with_queue(ms(500)).unwrap();
+    let (registry, _) = registry();
+    let loaded = |mode| RuleSet::new().isolation(R, queue.with_mode(mode));
+    registry.load(loaded(Mode::Enforce)).unwrap();
+    let running = registry.enter(R).unwrap();
+    let mut waiting = Call::waiting(registry.enter_with(R));
+    registry.load(loaded(Mode::Shadow)).unwrap();
+    let second = waiting.entry();
+    let told = || {
+        let stats = registry.stats(R).unwrap();
+        (stats.shadows()[0].asked(), stats.shadows()[0].would_wait())
+    };
+    assert_eq!(told(), (1, 1), "the one that runs is in its count");
+    drop((running, second));
+    assert_eq!((passes(&registry, R, 1), told()), (1, (2, 1)));
+    let beside =
+        |mode| RuleSet::new().named("a", R, queue.with_mode(mode)).named("b", R, IsolationRule::new(3));
+    registry.load(beside(Mode::Enforce)).unwrap();
+    let running = registry.enter(R).unwrap();
+    registry.load(beside(Mode::Shadow)).unwrap();
+    assert_eq!(passes(&registry, R, 1), 1);
+    assert_eq!(told(), (1, 0), "the count of those before is that of the rule that still decides");
+    drop(running);
+    assert_eq!(registry.stats(R).unwrap().in_flight(), 0);
+}
+
+#[test]
+fn system_rules_keep_what_they_know_over_their_modes() {
+    let loaded = |rule: &SystemRule, mode| RuleSet::new().system(rule.clone().with_mode(mode));
+    let inbound = |registry: &Registry| registry.enter_with(R).inbound().enter();
+    let n_passing = |registry: &Registry| (0..3).filter(|_| inbound(registry).is_ok()).count();
+    let two = SystemRule::qps(2.0).unwrap();
+    for before in [Mode::Off, Mode::Shadow] {
+        let (registry, clock) = registry();
+        registry.load(loaded(&two, before)).unwrap();
+        clock.set(at(100));
+        assert_eq!(n_passing(&registry), 3);
+        clock.set(at(200));
+        registry.load(loaded(&two, Mode::Enforce)).unwrap();
+        clock.set(Timestamp::from_nanos(1_099_999_999));
+        assert_eq!(n_passing(&registry), 0, "{before:?}");
+        clock.set(at(1_100));
+        assert_eq!(n_passing(&registry), 2, "{before:?}");
+        clock.set(at(1_200));
+        registry.load(loaded(&two, Mode::Shadow)).unwrap();
+        assert_eq!(n_passing(&registry), 3);
+        assert_eq!(registry.system().shadows()[0].would_block(), 3, "what it let through before counts");
+        clock.set(at(2_100));
+        assert_eq!(n_passing(&registry), 3);
+        assert_eq!(registry.system().shadows()[0].would_block(), 4);
+    }
+    let one = SystemRule::concurrency(1);
+    let (registry, _) = registry();
+    registry.load(loaded(&one, Mode::Shadow)).unwrap();
+    let running = inbound(&registry).unwrap();
+    registry.load(loaded(&one, Mode::Enforce)).unwrap();
+    assert_eq!(n_passing(&registry), 0);
+    drop(running);
+    assert_eq!((n_passing(&registry), registry.system().inbound_in_flight()), (3, 0));
 }

@@ -99,10 +99,11 @@ struct Refused {
 
 impl Windows {
     /// The docs' words on reloads: the log goes on as far back as it remembers, a ring where its shape is the same; and
-    /// a rule that moves from one to the other takes over how many permits count.
+    /// a rule that moves from one to the other takes over how many permits count. Rules that are off remember as well.
     fn load(&mut self, rules: Vec<Flow>, now: u64) {
-        let at_work = || rules.iter().enumerate().filter(|(_, rule)| rule.mode == Mode::Enforce);
-        let exact = || at_work().filter(|(_, rule)| rule.precision == Precision::Exact);
+        let of_mode = |mode| rules.iter().enumerate().filter(move |(_, rule)| rule.mode == mode);
+        let remembering = || of_mode(Mode::Enforce).chain(of_mode(Mode::Off));
+        let exact = || remembering().filter(|(_, rule)| rule.precision == Precision::Exact);
         let passed = self.permits.len();
         let log = exact().map(|(_, rule)| rule.limit().max(1)).max().map(|longest| match self.log {
             Some(log) if log.len >= longest => log,
@@ -121,7 +122,7 @@ impl Windows {
             }
         });
         let mut rings = BTreeMap::new();
-        for (position, rule) in at_work().filter(|(_, rule)| rule.precision != Precision::Exact) {
+        for (position, rule) in remembering().filter(|(_, rule)| rule.precision != Precision::Exact) {
             let shape = (rule.interval, rule.n_buckets);
             let standing = self.rings.get(&shape).copied();
             rings.entry(shape).or_insert_with(|| {
@@ -134,7 +135,7 @@ impl Windows {
 
     /// How many permits count for the rule that stood at this place, if its memory is of the other sort.
     fn carried(&self, position: usize, rule: Flow, now: u64) -> usize {
-        let is_same = |before: &&Flow| before.mode == Mode::Enforce && before.interval == rule.interval;
+        let is_same = |before: &&Flow| before.interval == rule.interval;
         let Some(before) = self.rules.get(position).filter(is_same) else { return 0 };
         match (before.precision, rule.precision) {
             (Precision::Exact, Precision::Exact) => 0,

@@ -359,9 +359,9 @@ fn two_versions_of_a_rule_stand_side_by_side_under_one_id() {
     assert_eq!((passes(&registry, R, 5), figures(&registry, 0)), (3, [10, 8, 0, 0]));
     let text = registry.stats(R).unwrap().to_string();
     let line =
-        "in shadow           flow: at most 2 per 1s: would block 8 of 10 calls (80.0%)  [loaded/create]";
+        "in shadow           flow: 2 per 1s, exact: would block 8 of 10 calls (80.0%)  [loaded/create]";
     assert!(text.contains(line), "{text}");
-    assert!(text.contains("rule                flow: at most 2 per 1s (shadow)  [loaded/create]"), "{text}");
+    assert!(text.contains("rule                flow: 2 per 1s, exact (shadow)  [loaded/create]"), "{text}");
 }
 
 /// A machine with this load, in hundredths.
