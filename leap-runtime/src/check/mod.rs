@@ -224,7 +224,7 @@ impl Plan {
                 Rule::Flow(rule) => sorted.related.push((id.clone(), rule.clone())),
                 Rule::Isolation(rule) => sorted.isolation.push((id.clone(), *rule)),
                 Rule::Breaker(rule) => {
-                    sorted.breakers.push(Breaker::new(id.clone(), *rule, past.breaker(id), now))
+                    sorted.breakers.push(Breaker::new(id.clone(), *rule, past.breaker(id), now));
                 }
                 Rule::Hot(rule) => sorted.hot.push(Hot::new(id.clone(), rule.clone(), past.hot(id))),
                 Rule::Authority(rule) => sorted.authority.push((id.clone(), rule.clone())),

@@ -62,12 +62,15 @@ pub(crate) enum Said {
     Blocks(String),
 }
 
+/// A call that waits for its start.
+type Waiting = Pin<Box<dyn Future<Output = Result<Entry, Blocked>>>>;
+
 /// A registry with calls in it.
 pub(crate) struct Site {
     registry: Registry,
     clock: ManualClock,
     running: Vec<(Timestamp, Entry, Outcome)>,
-    waiting: Vec<Pin<Box<dyn Future<Output = Result<Entry, Blocked>>>>>,
+    waiting: Vec<Waiting>,
     now: Timestamp,
 }
 
