@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use crate::rule::pattern::{exactly, is_glob, matches, more_specific_first};
-use crate::rule::{Dimension, Mode, NamedRule, Rule, RuleChange, RuleId, RuleSet, SystemRule, changes};
+use crate::rule::{
+    Dimension, Mode, NamedRule, Rule, RuleChange, RuleId, RuleSet, SystemRule, are_same, changes,
+};
 
 /// The rules of all sources, the weakest first.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +144,7 @@ impl Rulebook {
             for (these, those) in [(one, other), (other, one)] {
                 for (name, rules) in these.iter().flat_map(|chapter| chapter.rules.by_resource()) {
                     let there = those.and_then(|chapter| chapter.rules.group(name));
-                    if !there.is_some_and(|there| Arc::ptr_eq(rules, there) || rules == there) {
+                    if !there.is_some_and(|there| are_same(rules, there)) {
                         touched.push(Arc::clone(name));
                     }
                 }

@@ -36,6 +36,7 @@ pub(crate) use id::source_name;
 pub use isolation::IsolationRule;
 pub(crate) use rejection::Cut;
 pub use rejection::{LoadError, Rejection};
+pub(crate) use set::are_same;
 pub use set::{NamedRule, RuleSet};
 pub(crate) use system::Exceeded;
 pub use system::{Dimension, SystemRule};

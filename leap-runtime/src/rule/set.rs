@@ -415,9 +415,23 @@ fn number(group: &mut [NamedRule]) {
 /// Whether they say the same of the same. The order of rules plays a part among those of one kind for one resource.
 impl PartialEq for RuleSet {
     fn eq(&self, other: &Self) -> bool {
-        let is_same =
-            |one: &Arc<Vec<NamedRule>>, other: &Arc<Vec<NamedRule>>| Arc::ptr_eq(one, other) || one == other;
         self.rules.len() == other.rules.len()
-            && self.groups().zip(other.groups()).all(|(one, other)| is_same(one, other))
+            && self.groups().zip(other.groups()).all(|(one, other)| are_same(one, other))
     }
+}
+
+/// Whether the rules of two groups say the same of the same.
+pub(crate) fn are_same(one: &Arc<Vec<NamedRule>>, other: &Arc<Vec<NamedRule>>) -> bool {
+    let in_order = |group: &Arc<Vec<NamedRule>>| {
+        let mut places: Vec<_> = (0..group.len()).collect();
+        places.sort_by_key(|place| {
+            let NamedRule { id, rule, position, .. } = &group[*place];
+            (rule.kind(), group[*place].is_shadow(), id.clone(), *position)
+        });
+        places
+    };
+    let is_pair = |(i, j): (usize, usize)| one[i] == other[j];
+    Arc::ptr_eq(one, other)
+        || one == other
+        || (one.len() == other.len() && in_order(one).into_iter().zip(in_order(other)).all(is_pair))
 }
