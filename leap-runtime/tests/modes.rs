@@ -138,19 +138,26 @@ fn around(registry: &Registry, clock: &ManualClock, moment: u64) -> (usize, usiz
 
 #[test]
 fn calls_that_pass_while_a_limit_is_off_count_when_it_is_on_again() {
-    for (rule, leaves) in twos() {
-        let (registry, clock) = registry();
-        load(&registry, &[("two", &rule, Mode::Enforce)]);
-        assert_eq!(passes(&registry, R, 1), 1);
-        clock.set(at(100));
-        load(&registry, &[("two", &rule, Mode::Off)]);
-        clock.set(at(200));
-        assert_eq!(passes(&registry, R, 3), 3);
-        clock.set(at(300));
-        load(&registry, &[("two", &rule, Mode::Enforce)]);
-        assert_eq!(passes(&registry, R, 1), 0, "{rule}");
-        // Those of 200 ms were one too many already, and leave together.
-        assert_eq!(around(&registry, &clock, 200 + leaves), (0, 2), "{rule}");
+    // Alone, and beside a limit that decides meanwhile.
+    for beside in [None, Some(qps(50.0)), Some(qps(2_000.0))] {
+        for (rule, leaves) in twos() {
+            let (registry, clock) = registry();
+            let in_mode = |mode| {
+                let wide = beside.as_ref().map(|rule| ("wide", rule, Mode::Enforce));
+                load(&registry, &[("two", &rule, mode)].into_iter().chain(wide).collect::<Vec<_>>());
+            };
+            in_mode(Mode::Enforce);
+            assert_eq!(passes(&registry, R, 1), 1);
+            clock.set(at(100));
+            in_mode(Mode::Off);
+            clock.set(at(200));
+            assert_eq!(passes(&registry, R, 3), 3);
+            clock.set(at(300));
+            in_mode(Mode::Enforce);
+            assert_eq!(passes(&registry, R, 1), 0, "{rule}");
+            // Those of 200 ms were one too many already, and leave together.
+            assert_eq!(around(&registry, &clock, 200 + leaves), (0, 2), "{rule}");
+        }
     }
 }
 
