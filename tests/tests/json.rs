@@ -46,7 +46,7 @@ fn an_idle_resource_has_nulls_where_there_is_no_figure() {
             "totals": span(serde_json::Value::Null),
             "in_flight": 0, "waiting": 0, "queued": 0,
             "previous_second_passed": 0,
-            "breakers": [], "hot": [], "origins": [], "entrances": [],
+            "breakers": [], "hot": [], "shadows": [], "origins": [], "entrances": [],
             "rules": [
                 { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2.5 per 1s, exact", "enforced": true },
             ],
@@ -63,7 +63,8 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
     let rules = RuleSet::new()
         .flow("busy", qps(4.0))
         .isolation("busy", IsolationRule::new(9).with_mode(Mode::Off))
-        .breaker("busy", breaker);
+        .breaker("busy", breaker)
+        .flow("busy", qps(2.0).with_mode(Mode::Shadow));
     registry.load(rules).unwrap();
 
     let calls: Vec<_> = (0..3).map(|_| registry.enter("busy").unwrap()).collect();
@@ -120,7 +121,12 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
                 "bad_calls": 0,
                 "stuck_probes": 0, "share_percent": null,
             }],
-            "hot": [], "origins": [], "entrances": [],
+            "hot": [],
+            "shadows": [{
+                "rule": "loaded/flow/0", "text": "flow: 2 per 1s, exact",
+                "asked": 5, "would_block": 2, "would_wait": 0, "would_pass_blocked": 0, "share": 0.4,
+            }],
+            "origins": [], "entrances": [],
             "rules": [
                 { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 4 per 1s, exact", "enforced": true },
                 {
@@ -131,6 +137,7 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
                     "id": "loaded/slow_ratio/0", "kind": "slow_ratio",
                     "rule": "slow_ratio: over 0.5 slower than 10ms of at least 1 calls in 1s, open 5s", "enforced": true,
                 },
+                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2 per 1s, exact", "enforced": false },
             ],
         })
     );

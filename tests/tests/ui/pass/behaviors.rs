@@ -44,6 +44,19 @@ fn several() -> Result<u8, Blocked> {
     Ok(1)
 }
 
+#[guarded(
+    qps = 5,
+    behavior = throttle,
+    max_concurrency = 2,
+    error_ratio = 0.5,
+    hot(key = sku, qps = 1),
+    deny("batch"),
+    mode = shadow
+)]
+fn in_shadow(sku: u32) -> Result<u32, Blocked> {
+    Ok(sku)
+}
+
 #[guarded(qps = 5, behavior = throttle, max_wait_ms = 0, fallback = zero)]
 async fn never_waits() -> u8 {
     1
@@ -65,4 +78,5 @@ fn main() {
     drop(assert_send(warms_up_and_throttles()));
     several().unwrap();
     drop(assert_send(never_waits()));
+    in_shadow(1).unwrap();
 }
