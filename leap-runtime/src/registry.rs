@@ -313,7 +313,9 @@ impl Registry {
 
     /// All resources, in the order of their names.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
-        self.nodes().into_iter().map(|resource| self.made_ready(resource)).collect()
+        let mut all = self.nodes();
+        all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        all.into_iter().map(|resource| self.made_ready(resource)).collect()
     }
 
     /// Sees to it that the resource goes by the rules from outside. That is not done while it is made, as it locks others.
@@ -346,11 +348,9 @@ impl Registry {
         Arc::clone(&self.inner.resources.entry(Arc::clone(&name)).or_insert_with(make))
     }
 
-    /// All resources as they are.
+    /// All resources as they are, in no order.
     pub(crate) fn nodes(&self) -> Vec<Arc<Resource>> {
-        let mut all: Vec<_> = self.inner.resources.iter().map(|pair| Arc::clone(pair.value())).collect();
-        all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-        all
+        self.inner.resources.iter().map(|pair| Arc::clone(pair.value())).collect()
     }
 
     pub(crate) fn environment(&self) -> &Environment {

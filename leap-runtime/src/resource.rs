@@ -55,7 +55,7 @@ pub(crate) struct Loaded {
     pub(crate) to_wake: ToWake,
     /// What an operator should know.
     pub(crate) notes: Vec<String>,
-    /// The resources that the rules before watched.
+    /// The resources of which a watch is perhaps no longer held.
     pub(crate) unwatched: Vec<Box<str>>,
 }
 
@@ -191,17 +191,19 @@ impl Resource {
     pub(crate) fn load(&self, version: u64, rules: Vec<(RuleId, Rule)>, watches: Watches) -> Loaded {
         let mut sources = self.lock();
         let mut loaded = Loaded::default();
-        if sources.version <= version {
-            sources.version = version;
-            if sources.loaded != rules {
-                let before = std::mem::replace(&mut sources.loaded, rules);
-                loaded.notes = self.notes(&before, &sources);
-                // The old plan still asks the old ones: they go after the new one stands.
-                let old = std::mem::replace(&mut sources.watches, watches);
-                loaded.to_wake = self.rebuild(sources);
-                loaded.unwatched = old.names().map(Box::from).collect();
-            }
-        }
+        let is_later = sources.version <= version;
+        sources.version = sources.version.max(version);
+        // Those that are not needed, or not any more. The old plan asks the old ones: they go after the new one stands.
+        let unused = if is_later && sources.loaded != rules {
+            let before = std::mem::replace(&mut sources.loaded, rules);
+            loaded.notes = self.notes(&before, &sources);
+            let old = std::mem::replace(&mut sources.watches, watches);
+            loaded.to_wake = self.rebuild(sources);
+            old
+        } else {
+            watches
+        };
+        loaded.unwatched = unused.names().map(Box::from).collect();
         self.is_ready.store(true, Ordering::Release);
         loaded
     }
@@ -240,8 +242,9 @@ impl Resource {
     /// The window over this resource that a rule of another asks: kept up to date from now on.
     pub(crate) fn watch(&self, rule: &FlowRule) -> (Arc<Watch>, ToWake) {
         let mut sources = self.lock();
-        let watch = sources.watchers.watch(rule);
-        (watch, self.rebuild(sources))
+        let (watch, is_new) = sources.watchers.watch(rule);
+        // One that was there is part of the plan.
+        (watch, if is_new { self.rebuild(sources) } else { ToWake::default() })
     }
 
     /// Stops counting for rules that are gone.

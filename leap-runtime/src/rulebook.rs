@@ -5,11 +5,11 @@
 //! strongest that has any. Rules in shadow replace none but others in shadow, and are replaced like all: they are there where
 //! they would hold if they were enforced.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use crate::rule::pattern::{exactly, is_glob, matches, more_specific_first};
+use crate::rule::pattern::{Globs, exactly, more_specific_first};
 use crate::rule::{
-    Dimension, Mode, NamedRule, Rule, RuleChange, RuleId, RuleSet, SystemRule, are_same, changes,
+    Dimension, Mode, NamedRule, Rule, RuleChange, RuleId, RuleKind, RuleSet, SystemRule, are_same, changes,
 };
 
 /// The rules of all sources, the weakest first.
@@ -24,43 +24,38 @@ pub(crate) struct Rulebook {
 pub(crate) struct Chapter {
     pub(crate) source: &'static str,
     pub(crate) rules: RuleSet,
-    /// The patterns that stand for more than one name, the most specific first.
-    globs: Vec<Arc<str>>,
+    globs: Globs,
 }
 
 impl Chapter {
     pub(crate) fn new(source: &'static str, rules: RuleSet) -> Self {
-        let mut globs: Vec<_> = rules
-            .by_resource()
-            .map(|(pattern, _)| pattern)
-            .filter(|pattern| is_glob(pattern))
-            .cloned()
-            .collect();
-        globs.sort_by(|one, other| more_specific_first(one, other));
+        let globs = Globs::of(rules.by_resource().map(|(pattern, _)| pattern));
         Self { source, rules, globs }
     }
 
     /// The groups of rules for a resource, the most specific first.
     fn groups_for<'a>(&'a self, resource: &'a str) -> impl Iterator<Item = &'a [NamedRule]> {
         let exact = self.rules.group(&exactly(resource));
-        let globs = self.globs.iter().filter(|glob| matches(glob, resource));
-        exact.into_iter().chain(globs.filter_map(|glob| self.rules.group(glob))).map(|group| group.as_slice())
+        let globs = self.globs.matching(resource).into_iter().filter_map(|glob| self.rules.group(glob));
+        exact.into_iter().chain(globs).map(|group| group.as_slice())
     }
 
     /// The rules that hold for a resource as far as this source has a say: for each kind those of the most specific group
     /// that has any. A rule in shadow is there where it would hold if it were enforced.
     fn rules_for<'a>(&'a self, resource: &'a str) -> Vec<&'a NamedRule> {
         let mut rules: Vec<&NamedRule> = vec![];
+        // The kinds that more specific groups have rules of, and whether those are in shadow.
+        let mut taken: Vec<(RuleKind, bool)> = vec![];
         for group in self.groups_for(resource) {
             let n_before = rules.len();
-            let is_replaced = |rule: &&NamedRule| {
-                let more_specific = &rules[..n_before];
-                !more_specific.iter().any(|other| {
-                    other.rule().kind() == rule.rule().kind() && (!other.is_shadow() || rule.is_shadow())
-                })
-            };
-            let new: Vec<_> = group.iter().filter(is_replaced).collect();
-            rules.extend(new);
+            rules.extend(group.iter().filter(|rule| {
+                !taken
+                    .iter()
+                    .any(|(kind, is_shadow)| *kind == rule.rule().kind() && (!is_shadow || rule.is_shadow()))
+            }));
+            taken.extend(rules[n_before..].iter().map(|rule| (rule.rule().kind(), rule.is_shadow())));
+            taken.sort_unstable();
+            taken.dedup();
         }
         rules
     }
@@ -72,11 +67,16 @@ impl Rulebook {
         self.sources.iter().find(|chapter| chapter.source == source)
     }
 
+    /// The rules of the source of that name, or none.
+    pub(crate) fn rules_of(&self, source: &str) -> &RuleSet {
+        static NONE: LazyLock<RuleSet> = LazyLock::new(RuleSet::new);
+        self.of(source).map_or(&NONE, |chapter| &chapter.rules)
+    }
+
     /// The same rules but for those of one source, as the next version. A source that is new is the strongest.
-    pub(crate) fn with(&self, source: &'static str, rules: RuleSet) -> Self {
-        let chapter = Arc::new(Chapter::new(source, rules));
+    pub(crate) fn with(&self, chapter: Arc<Chapter>) -> Self {
         let mut sources = self.sources.clone();
-        match sources.iter_mut().find(|chapter| chapter.source == source) {
+        match sources.iter_mut().find(|standing| standing.source == chapter.source) {
             Some(place) => *place = chapter,
             None => sources.push(chapter),
         }
@@ -88,11 +88,11 @@ impl Rulebook {
         let mut rules: Vec<(RuleId, Rule)> = vec![];
         for chapter in &self.sources {
             let stronger = chapter.rules_for(resource);
-            rules.retain(|(_, rule)| {
-                !stronger
-                    .iter()
-                    .any(|stronger| !stronger.is_shadow() && stronger.rule().kind() == rule.kind())
-            });
+            let mut replaced: Vec<_> =
+                stronger.iter().filter(|rule| !rule.is_shadow()).map(|rule| rule.rule().kind()).collect();
+            replaced.sort_unstable();
+            replaced.dedup();
+            rules.retain(|(_, rule)| !replaced.contains(&rule.kind()));
             rules
                 .extend(stronger.into_iter().map(|rule| (rule.rule_id(chapter.source), rule.rule().clone())));
         }
@@ -125,8 +125,8 @@ impl Rulebook {
 
     /// The patterns of more than one name by which rules hold for a resource, the most specific first.
     pub(crate) fn globs_for(&self, resource: &str) -> Vec<Arc<str>> {
-        let globs = self.sources.iter().flat_map(|chapter| &chapter.globs);
-        let mut globs: Vec<_> = globs.filter(|glob| matches(glob, resource)).cloned().collect();
+        let mut globs: Vec<_> =
+            self.sources.iter().flat_map(|chapter| chapter.globs.matching(resource)).cloned().collect();
         globs.sort_by(|one, other| more_specific_first(one, other));
         globs.dedup();
         globs
@@ -135,20 +135,10 @@ impl Rulebook {
     /// The names and patterns whose rules are others than they were `before`.
     pub(crate) fn touched_since(&self, before: &Self) -> Vec<Arc<str>> {
         let mut touched = vec![];
-        for (_, one, other) in self.beside(before) {
-            if let (Some(one), Some(other)) = (one, other)
-                && Arc::ptr_eq(one, other)
-            {
-                continue;
-            }
-            for (these, those) in [(one, other), (other, one)] {
-                for (name, rules) in these.iter().flat_map(|chapter| chapter.rules.by_resource()) {
-                    let there = those.and_then(|chapter| chapter.rules.group(name));
-                    if !there.is_some_and(|there| are_same(rules, there)) {
-                        touched.push(Arc::clone(name));
-                    }
-                }
-            }
+        for (_, before, after) in self.beside(before) {
+            let is_same = |(before, after)| are_same(before, after);
+            let groups = before.beside(after).filter(|(_, one, other)| !one.zip(*other).is_some_and(is_same));
+            touched.extend(groups.map(|(name, ..)| Arc::clone(name)));
         }
         touched.sort_unstable();
         touched.dedup();
@@ -157,24 +147,22 @@ impl Rulebook {
 
     /// What differs from `before`, source by source, and how many rules do not.
     pub(crate) fn changes_since(&self, before: &Self) -> (Vec<RuleChange>, usize) {
-        let none = RuleSet::new();
         let (mut all, mut n_kept) = (vec![], 0);
-        for (source, one, other) in self.beside(before) {
-            let [one, other] = [one, other].map(|chapter| chapter.map_or(&none, |chapter| &chapter.rules));
-            let (changes, kept) = changes(source, one, other);
+        for (source, before, after) in self.beside(before) {
+            let (changes, kept) = changes(source, before, after);
             all.extend(changes);
             n_kept += kept;
         }
         (all, n_kept)
     }
 
-    /// The chapters of each source, before and now.
+    /// The rules of each source, before and now.
     fn beside<'a>(
         &'a self,
         before: &'a Self,
-    ) -> impl Iterator<Item = (&'static str, Option<&'a Arc<Chapter>>, Option<&'a Arc<Chapter>>)> {
+    ) -> impl Iterator<Item = (&'static str, &'a RuleSet, &'a RuleSet)> {
         let gone = before.sources.iter().filter(|chapter| self.of(chapter.source).is_none());
         let sources = self.sources.iter().chain(gone).map(|chapter| chapter.source);
-        sources.map(|source| (source, before.of(source), self.of(source)))
+        sources.map(|source| (source, before.rules_of(source), self.rules_of(source)))
     }
 }

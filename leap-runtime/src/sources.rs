@@ -7,7 +7,7 @@ use crate::event::LoadReport;
 use crate::history::{Counts, RuleAction, RuleEvent};
 use crate::registry::Registry;
 use crate::resource::{Loaded, Resource};
-use crate::rule::pattern::{canonical, exactly, is_glob, literally, matches};
+use crate::rule::pattern::{Globs, canonical, exactly, is_glob, literally};
 use crate::rule::{
     Cut, LOADED, LoadError, Mode, NamedRule, Rejection, Rule, RuleChange, RuleError, RuleSet, source_name,
 };
@@ -87,7 +87,8 @@ impl Source {
     /// [`LoadError::Rejected`] with all that is wrong: a name that is empty or over 1 KiB, an id that is given twice, a rule
     /// of the system for a resource. [`LoadError::Conflict`] if another version stands than [expected](Self::if_version).
     pub fn load(&self, rules: RuleSet) -> Result<LoadReport, LoadError> {
-        self.change(RuleAction::Load, move |_| Ok(rules.clone()))
+        let chapter = self.chapter(rules);
+        self.change(RuleAction::Load, |_| chapter.clone())
     }
 
     /// Puts the rules that `rules` has for this resource, or pattern of resources, in the place of those that it has. All
@@ -110,7 +111,7 @@ impl Source {
             }
             let mut after = before.clone();
             after.take_over(resource, rules);
-            Ok(after)
+            self.chapter(after)
         })
     }
 
@@ -136,7 +137,7 @@ impl Source {
                 let (old, new) = (old.rule().kind().name(), new.kind().name());
                 return Err(reject(format!("a patch cannot make a rule of kind {new} of one of kind {old}")));
             }
-            Ok(before.with(old, Some(new)))
+            self.chapter(before.with(old, Some(new)))
         })
     }
 
@@ -150,7 +151,7 @@ impl Source {
     pub fn patch_words(&self, id: &str, patch: &crate::rule::RulePatch) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::Patch(id.to_owned()), |before| {
             let old = found(before.find(id), id)?;
-            Ok(before.with(old, Some(old.patched(patch)?)))
+            self.chapter(before.with(old, Some(old.patched(patch)?)))
         })
     }
 
@@ -161,7 +162,7 @@ impl Source {
     /// [`LoadError::UnknownRule`], [`LoadError::Conflict`].
     pub fn remove(&self, id: &str) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::Remove(id.to_owned()), |before| {
-            Ok(before.with(found(before.find(id), id)?, None))
+            self.chapter(before.with(found(before.find(id), id)?, None))
         })
     }
 
@@ -173,7 +174,7 @@ impl Source {
     pub fn set_mode(&self, id: &str, mode: Mode) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::SetMode(id.to_owned()), |before| {
             let old = found(before.find(id), id)?;
-            Ok(before.with(old, Some(old.rule().clone().with_mode(mode))))
+            self.chapter(before.with(old, Some(old.rule().clone().with_mode(mode))))
         })
     }
 
@@ -186,7 +187,7 @@ impl Source {
     pub fn promote(&self, id: &str) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::Promote(id.to_owned()), |before| {
             let (standing, shadow) = before.both_versions(id);
-            Ok(before.exchanged(standing, Some(found(shadow, id)?)))
+            self.chapter(before.exchanged(standing, Some(found(shadow, id)?)))
         })
     }
 
@@ -198,7 +199,7 @@ impl Source {
     pub fn demote(&self, id: &str) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::Demote(id.to_owned()), |before| {
             let (standing, shadow) = before.both_versions(id);
-            Ok(before.exchanged(Some(found(standing, id)?), shadow))
+            self.chapter(before.exchanged(Some(found(standing, id)?), shadow))
         })
     }
 
@@ -210,7 +211,7 @@ impl Source {
     pub fn validate(&self, rules: &RuleSet) -> Result<LoadReport, LoadError> {
         let before = self.registry.rules().book();
         self.expect(&before)?;
-        let after = before.with(self.name, checked(rules.clone())?);
+        let after = before.with(self.chapter(rules.clone())?);
         let (changes, kept) = after.changes_since(&before);
         let notes = notes(&changes, self.registry.environment());
         Ok(LoadReport { version: before.version, changes, kept, notes })
@@ -219,15 +220,22 @@ impl Source {
     fn change(
         &self,
         action: RuleAction,
-        mut make: impl FnMut(&RuleSet) -> Result<RuleSet, LoadError>,
+        mut make: impl FnMut(&RuleSet) -> Result<Arc<Chapter>, LoadError>,
     ) -> Result<LoadReport, LoadError> {
         let (source, note) = (Some(self.name), self.note.clone());
         self.registry.change(Order { action, source, note }, |book| {
             self.expect(book)?;
-            let empty = RuleSet::new();
-            let before = book.of(self.name).map_or(&empty, |chapter| &chapter.rules);
-            Ok(book.with(self.name, checked(make(before)?)?))
+            Ok(book.with(make(book.rules_of(self.name))?))
         })
+    }
+
+    /// These rules as its own, if nothing is wrong with them.
+    fn chapter(&self, rules: RuleSet) -> Result<Arc<Chapter>, LoadError> {
+        let rejections = rules.check();
+        if !rejections.is_empty() {
+            return Err(LoadError::Rejected(rejections));
+        }
+        Ok(Arc::new(Chapter::new(self.name, rules)))
     }
 
     fn expect(&self, book: &Rulebook) -> Result<(), LoadError> {
@@ -242,11 +250,6 @@ impl Source {
 
 fn found<'a>(rule: Option<&'a NamedRule>, id: &str) -> Result<&'a NamedRule, LoadError> {
     rule.ok_or_else(|| LoadError::UnknownRule(id.to_owned()))
-}
-
-fn checked(rules: RuleSet) -> Result<RuleSet, LoadError> {
-    let rejections = rules.check();
-    if rejections.is_empty() { Ok(rules) } else { Err(LoadError::Rejected(rejections)) }
 }
 
 /// A change that somebody asks for.
@@ -271,11 +274,14 @@ impl Registry {
     pub fn source(&self, name: &str) -> Source {
         let rules = self.rules();
         let name = source_name(name);
-        let _changing = rules.history();
-        let book = rules.book();
-        if book.of(name).is_none() {
-            let version = book.version;
-            rules.publish(Arc::new(Rulebook { version, ..book.with(name, RuleSet::new()) }));
+        // Most are there, and are not to wait for a load that goes on.
+        if rules.book().of(name).is_none() {
+            let _changing = rules.history();
+            let book = rules.book();
+            if book.of(name).is_none() {
+                let (version, chapter) = (book.version, Arc::new(Chapter::new(name, RuleSet::new())));
+                rules.publish(Arc::new(Rulebook { version, ..book.with(chapter) }));
+            }
         }
         Source { registry: self.clone(), name, expected: None, note: None }
     }
@@ -418,23 +424,19 @@ impl Registry {
         let mut all = Loaded::default();
         let (globs, names): (Vec<_>, Vec<_>) =
             after.touched_since(before).into_iter().partition(|pattern| is_glob(pattern));
+        let globs = Globs::of(&globs);
         let mut touched: Vec<Arc<Resource>> =
             names.iter().filter_map(|pattern| Some(self.node_or_new(&literally(pattern)?))).collect();
         if !globs.is_empty() {
             let is_touched = |resource: &Arc<Resource>| {
                 let name = &**resource.name();
-                globs.iter().any(|glob| matches(glob, name))
-                    && names.binary_search(&exactly(name).into()).is_err()
+                globs.is_match(name)
+                    && names.binary_search_by(|pattern| (**pattern).cmp(&*exactly(name))).is_err()
             };
             touched.extend(self.nodes().into_iter().filter(is_touched));
         }
         for resource in touched {
             all.add(self.load_into(&resource, after));
-        }
-        for related in std::mem::take(&mut all.unwatched) {
-            if let Some(related) = self.node(&related) {
-                all.to_wake.add(related.unwatch());
-            }
         }
         let system = after.of_system();
         if before.of_system() != system {
@@ -449,6 +451,11 @@ impl Registry {
         let (watches, to_wake) = self.watches(rules.iter().map(|(_, rule)| rule));
         let mut loaded = resource.load(book.version, rules, watches);
         loaded.to_wake.add(to_wake);
+        for related in std::mem::take(&mut loaded.unwatched) {
+            if let Some(related) = self.node(&related) {
+                loaded.to_wake.add(related.unwatch());
+            }
+        }
         loaded
     }
 }
@@ -488,5 +495,72 @@ fn has_wait(rule: &Rule) -> bool {
         Rule::Isolation(rule) => !rule.queue_time().is_zero(),
         Rule::Hot(rule) => rule.max_wait().is_some(),
         Rule::Breaker(_) | Rule::Authority(_) | Rule::System(_) => false,
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rule::{Behavior, FlowRule, IsolationRule};
+
+    /// A set by which calls of `orders.create` ask what has passed at `stock.read`.
+    fn watching() -> RuleSet {
+        let rule = FlowRule::new(5.0, Behavior::Reject).and_then(|rule| rule.associated("stock.read"));
+        RuleSet::new().flow("orders.create", rule.unwrap())
+    }
+
+    fn is_idle(registry: &Registry, name: &str) -> bool {
+        registry.node(name).unwrap().is_idle()
+    }
+
+    #[test]
+    fn rules_that_come_too_late_for_a_new_resource_change_nothing_and_leave_nobody_counting() {
+        let registry = Registry::new();
+        registry.load(watching()).unwrap();
+        let before = registry.rules().book();
+        registry.load(RuleSet::new().isolation("orders.create", IsolationRule::new(7))).unwrap();
+        assert!(is_idle(&registry, "stock.read"));
+        // As by a call that had found the resource new, and is slow.
+        let resource = registry.node("orders.create").unwrap();
+        registry.load_into(&resource, &before).to_wake.wake();
+        assert_eq!(resource.plan().rules()[0].1, IsolationRule::new(7).into());
+        assert!(is_idle(&registry, "stock.read"));
+    }
+
+    #[test]
+    fn rules_that_come_early_by_a_call_leave_nobody_counting_when_they_are_loaded() {
+        let registry = Registry::new();
+        registry.load(watching()).unwrap();
+        let resource = registry.node("orders.create").unwrap();
+        // As by a call that finds the book published before the rules are given out.
+        let after = registry.rules().book().with(Arc::new(Chapter::new(LOADED, RuleSet::new())));
+        registry.load_into(&resource, &after).to_wake.wake();
+        registry.load(RuleSet::new()).unwrap();
+        assert!(is_idle(&registry, "stock.read") && is_idle(&registry, "orders.create"));
+    }
+
+    #[test]
+    fn a_call_in_flight_by_rules_that_are_gone_has_nobody_count_for_them() {
+        let registry = Registry::new();
+        registry.load(watching().isolation("orders.create", IsolationRule::new(7))).unwrap();
+        assert!(!is_idle(&registry, "stock.read"));
+        let entry = registry.enter("orders.create").unwrap();
+        registry.load(RuleSet::new()).unwrap();
+        assert!(is_idle(&registry, "stock.read"));
+        drop(entry);
+    }
+
+    #[test]
+    fn a_source_is_found_and_its_rules_are_read_while_somebody_changes_rules() {
+        let registry = Registry::new();
+        registry.load(watching()).unwrap();
+        let _changing = registry.rules().history();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let others = registry.clone();
+        std::thread::spawn(move || done.send((others.loaded(), others.source(LOADED).name())));
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok((watching(), LOADED)));
     }
 }

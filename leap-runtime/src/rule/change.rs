@@ -1,5 +1,6 @@
 //! What differs between two sets of rules.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -123,11 +124,8 @@ fn keeps_state(from: &Rule, to: &Rule) -> bool {
 /// shadow is apart, unless the rule has gone into shadow, or come out of it, altogether.
 pub(crate) fn changes(source: &'static str, before: &RuleSet, after: &RuleSet) -> (Vec<RuleChange>, usize) {
     let mut found = Found { source, changes: vec![], n_kept: 0 };
-    let mut names: Vec<_> = before.by_resource().chain(after.by_resource()).map(|(name, _)| name).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        match (before.group(name), after.group(name)) {
+    for (_, before, after) in before.beside(after) {
+        match (before, after) {
             (Some(before), Some(after)) if Arc::ptr_eq(before, after) => found.n_kept += after.len(),
             (before, after) => {
                 found.compare(before.map_or(&[], |rules| rules), after.map_or(&[], |rules| rules));
@@ -147,18 +145,15 @@ struct Found {
 impl Found {
     /// Compares the rules of one resource.
     fn compare(&mut self, before: &[NamedRule], after: &[NamedRule]) {
-        let mut left: Vec<_> = before.iter().collect();
-        let mut take = |is_it: &dyn Fn(&NamedRule) -> bool| {
-            let place = left.iter().position(|rule| is_it(rule))?;
-            Some(left.remove(place))
-        };
-        let mut pairs: Vec<_> = after.iter().map(|to| (take(&|rule| rule.is_same(to)), to)).collect();
+        let mut left: BTreeMap<_, _> = before.iter().map(|from| (from.version(), from)).collect();
+        let mut pairs: Vec<_> = after.iter().map(|to| (left.remove(&to.version()), to)).collect();
         for (from, to) in pairs.iter_mut().filter(|(from, _)| from.is_none()) {
-            *from = take(&|rule| rule.is_version_of(to));
+            let (name, is_shadow) = to.version();
+            *from = left.remove(&(name, !is_shadow));
         }
         let source = self.source;
-        let removed = left.into_iter().map(|from| RuleChange { source, from: Some(from.clone()), to: None });
-        self.changes.extend(removed);
+        let removed = before.iter().filter(|from| left.contains_key(&from.version()));
+        self.changes.extend(removed.map(|from| RuleChange { source, from: Some(from.clone()), to: None }));
         for (from, to) in pairs {
             if from == Some(to) {
                 self.n_kept += 1;

@@ -2,25 +2,83 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Whether `name` is what `pattern` says, where `*` stands for any text, also none, `\*` for a star and `\\` for a
 /// backslash.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    if !pattern.contains('*') && !pattern.contains('\\') {
-        return pattern == name;
+    if pattern.contains('\\') {
+        has_parts(name, parts(pattern).iter().map(|part| &**part))
+    } else {
+        has_parts(name, pattern.split('*'))
     }
-    let mut parts = parts(pattern);
-    let first = parts.remove(0);
-    let Some(mut name) = name.strip_prefix(&*first) else { return false };
-    let Some(last) = parts.pop() else { return name.is_empty() };
+}
+
+/// Whether `name` consists of these parts, with any text between them.
+fn has_parts<'a>(mut name: &str, mut parts: impl DoubleEndedIterator<Item = &'a str>) -> bool {
+    let first = parts.next().unwrap_or_default();
+    match name.strip_prefix(first) {
+        Some(rest) => name = rest,
+        None => return false,
+    }
+    let Some(last) = parts.next_back() else { return name.is_empty() };
     // Each part as early as it can be, which leaves the most for those behind it.
     for part in parts {
-        match name.find(&*part) {
+        match name.find(part) {
             Some(at) => name = &name[at + part.len()..],
             None => return false,
         }
     }
-    name.ends_with(&*last)
+    name.ends_with(last)
+}
+
+/// Patterns that stand for more than one name, to be asked which of them a name matches.
+#[derive(Debug, Default)]
+pub(crate) struct Globs {
+    /// The most specific first.
+    patterns: Vec<Arc<str>>,
+    /// By the text before their first star, so that of many patterns few have to be tried: their places.
+    by_start: HashMap<Box<str>, Vec<usize>>,
+    /// How long these texts are.
+    lengths: BTreeSet<usize>,
+}
+
+impl Globs {
+    /// Those of `patterns` that are globs.
+    pub(crate) fn of<'a>(patterns: impl IntoIterator<Item = &'a Arc<str>>) -> Self {
+        let mut patterns: Vec<_> = patterns.into_iter().filter(|pattern| is_glob(pattern)).cloned().collect();
+        patterns.sort_by(|one, other| more_specific_first(one, other));
+        let mut by_start: HashMap<Box<str>, Vec<usize>> = HashMap::new();
+        for (place, pattern) in patterns.iter().enumerate() {
+            let start = parts(pattern).swap_remove(0);
+            by_start.entry(start.into()).or_default().push(place);
+        }
+        let lengths = by_start.keys().map(|start| start.len()).collect();
+        Self { patterns, by_start, lengths }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Those that `name` matches, the most specific first.
+    pub(crate) fn matching(&self, name: &str) -> Vec<&Arc<str>> {
+        let mut places: Vec<usize> = self.candidates(name).collect();
+        places.sort_unstable();
+        places.into_iter().map(|place| &self.patterns[place]).collect()
+    }
+
+    pub(crate) fn is_match(&self, name: &str) -> bool {
+        self.candidates(name).next().is_some()
+    }
+
+    /// The places of those that `name` matches, in no order.
+    fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
+        let starts = self.lengths.iter().filter_map(|length| name.get(..*length));
+        let places = starts.filter_map(|start| self.by_start.get(start)).flatten().copied();
+        places.filter(|place| matches(&self.patterns[*place], name))
+    }
 }
 
 /// Whether `pattern` stands for more than one name.
@@ -132,6 +190,35 @@ mod tests {
         }
         assert_eq!(canonical(r"a\b\*c*"), r"a\\b\*c*");
         assert!(is_glob("*") && is_glob(r"\**") && !is_glob(r"\*") && !is_glob("a"));
+    }
+
+    #[test]
+    fn of_many_globs_those_are_found_that_a_name_matches() {
+        let patterns = [
+            "*",
+            "orders.*",
+            "*orders*",
+            "orders.c*",
+            "orders.*.*",
+            "*.create",
+            r"orders.\*x*",
+            "ü*",
+            "orders",
+        ];
+        let patterns = patterns.map(Arc::from);
+        let globs = Globs::of(&patterns);
+        for name in
+            ["orders.create", "orders.*x", "orders", "", "ü", "üb", "orders.a.create", "x.create", "o"]
+        {
+            let mut expected: Vec<_> =
+                patterns.iter().filter(|glob| is_glob(glob) && matches(glob, name)).collect();
+            expected.sort_by(|one, other| more_specific_first(one, other));
+            assert_eq!(globs.matching(name), expected, "{name}");
+        }
+        let orders = Globs::of(&["orders.*".into(), "orders".into()]);
+        assert!(
+            orders.is_match("orders.create") && !orders.is_match("orders") && !Globs::of(&[]).is_match("a")
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Rules for any number of resources.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,11 +35,14 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     /// By resource or pattern, as it is written. Shared by the copies of a set until they are changed.
-    rules: BTreeMap<Arc<str>, Arc<Vec<NamedRule>>>,
-    system: Arc<Vec<NamedRule>>,
+    rules: BTreeMap<Arc<str>, Group>,
+    system: Group,
     /// How many were added so far.
     n_added: u32,
 }
+
+/// The rules of a set for one resource or pattern, in the order in which they were added.
+type Group = Arc<Vec<NamedRule>>;
 
 /// A rule of a [set](RuleSet), with what it is for and what it is called.
 ///
@@ -51,7 +55,7 @@ pub struct NamedRule {
     pub(crate) resource: Option<Arc<str>>,
     pub(crate) id: Option<Arc<str>>,
     pub(crate) rule: Rule,
-    /// Its place among those of its kind for the same resource, shadows for themselves.
+    /// Its place among those of its kind for the same resource that have no id, shadows for themselves; 0 if it has one.
     pub(crate) position: usize,
     index: u32,
 }
@@ -75,17 +79,14 @@ impl NamedRule {
         &self.rule
     }
 
-    /// Whether it is told by the same id, or the same place, as `other`: as one rule, or as its version in shadow.
-    pub(crate) fn is_version_of(&self, other: &Self) -> bool {
-        self.resource == other.resource
-            && self.rule.kind() == other.rule.kind()
-            && self.id == other.id
-            && (self.id.is_some() || self.position == other.position)
+    /// By what it is told from others for the same resource, as one rule or as its version in shadow; and whether it is that.
+    pub(crate) fn version(&self) -> ((RuleKind, Option<&str>, usize), bool) {
+        ((self.rule.kind(), self.id(), self.position), self.is_shadow())
     }
 
-    /// As [`is_version_of`](Self::is_version_of), and both are in shadow, or neither is.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.is_shadow() == other.is_shadow() && self.is_version_of(other)
+    /// Whether it is told by the same id, or the same place, as `other`: as one rule, or as its version in shadow.
+    pub(crate) fn is_version_of(&self, other: &Self) -> bool {
+        self.resource == other.resource && self.version().0 == other.version().0
     }
 
     pub(crate) fn is_shadow(&self) -> bool {
@@ -346,25 +347,45 @@ impl RuleSet {
         self.n_added = self.n_added.saturating_add(1);
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &Arc<Vec<NamedRule>>> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
         self.rules.values().chain([&self.system])
     }
 
     /// The rules for resources, by what they are for.
-    pub(crate) fn by_resource(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Vec<NamedRule>>)> {
+    pub(crate) fn by_resource(&self) -> impl Iterator<Item = (&Arc<str>, &Group)> {
         self.rules.iter()
     }
 
     /// The rules for one resource or pattern, as it is written in the [only way](canonical).
-    pub(crate) fn group(&self, resource: &str) -> Option<&Arc<Vec<NamedRule>>> {
+    pub(crate) fn group(&self, resource: &str) -> Option<&Group> {
         self.rules.get(resource)
+    }
+
+    /// The groups of this set and of `other`, side by side in the order of what they are for.
+    pub(crate) fn beside<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'a Arc<str>, Option<&'a Group>, Option<&'a Group>)> {
+        let (mut left, mut right) = (self.rules.iter().peekable(), other.rules.iter().peekable());
+        std::iter::from_fn(move || {
+            let order = match (left.peek(), right.peek()) {
+                (Some((one, _)), Some((other, _))) if Arc::ptr_eq(one, other) => Ordering::Equal,
+                (Some((one, _)), Some((other, _))) => one.cmp(other),
+                (Some(_), None) => Ordering::Less,
+                (None, _) => Ordering::Greater,
+            };
+            let one = left.next_if(|_| order.is_le());
+            let other = right.next_if(|_| order.is_ge());
+            let (name, _) = one.or(other)?;
+            Some((name, one.map(|(_, group)| group), other.map(|(_, group)| group)))
+        })
     }
 
     /// What is wrong with the set, beside what no rule can be made with.
     pub(crate) fn check(&self) -> Vec<Rejection> {
         let mut rejections = vec![];
-        let mut ids = BTreeMap::new();
-        for rule in self.iter() {
+        let mut ids: HashMap<(&str, bool), &NamedRule> = HashMap::new();
+        for rule in self.groups().flat_map(|group| group.iter()) {
             if let Some(resource) = rule.resource()
                 && !is_name(resource)
             {
@@ -381,8 +402,11 @@ impl RuleSet {
             } else if id.ends_with(SHADOW) {
                 let reason = format!("`{SHADOW}` at the end of an id says which version of a rule is meant");
                 rejections.push(rule.rejection("id", reason));
-            } else if ids.insert((id, rule.is_shadow()), rule).is_some() {
-                rejections.push(rule.rejection("id", "another rule of the set has the same id"));
+            } else if let Some(other) = ids.insert((id, rule.is_shadow()), rule) {
+                // The first that was given it may keep it.
+                let (first, second) = if other.index < rule.index { (other, rule) } else { (rule, other) };
+                ids.insert((id, rule.is_shadow()), first);
+                rejections.push(second.rejection("id", "another rule of the set has the same id"));
             }
         }
         for ((id, _), rule) in ids.iter().filter(|((_, is_shadow), _)| *is_shadow) {
@@ -401,14 +425,16 @@ fn position(before: &[NamedRule], new: &NamedRule) -> usize {
     let is_alike = |rule: &&NamedRule| {
         rule.id.is_none() && rule.rule.kind() == new.rule.kind() && rule.is_shadow() == new.is_shadow()
     };
-    if new.id.is_some() { 0 } else { before.iter().filter(is_alike).count() }
+    let last = || before.iter().rev().find(is_alike);
+    if new.id.is_some() { 0 } else { last().map_or(0, |last| last.position + 1) }
 }
 
 /// Numbers the rules of a group anew.
 fn number(group: &mut [NamedRule]) {
-    for i in 0..group.len() {
-        let (before, rest) = group.split_at_mut(i);
-        rest[0].position = position(before, &rest[0]);
+    let mut next = BTreeMap::new();
+    for rule in group {
+        let next = next.entry((rule.rule.kind(), rule.is_shadow())).or_insert(0);
+        rule.position = if rule.id.is_some() { 0 } else { std::mem::replace(next, *next + 1) };
     }
 }
 
@@ -421,8 +447,8 @@ impl PartialEq for RuleSet {
 }
 
 /// Whether the rules of two groups say the same of the same.
-pub(crate) fn are_same(one: &Arc<Vec<NamedRule>>, other: &Arc<Vec<NamedRule>>) -> bool {
-    let in_order = |group: &Arc<Vec<NamedRule>>| {
+pub(crate) fn are_same(one: &Group, other: &Group) -> bool {
+    let in_order = |group: &Group| {
         let mut places: Vec<_> = (0..group.len()).collect();
         places.sort_by_key(|place| {
             let NamedRule { id, rule, position, .. } = &group[*place];

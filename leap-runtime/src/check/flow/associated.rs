@@ -15,7 +15,8 @@ use crate::clock::Timestamp;
 use crate::rule::{FlowRule, Precision, Relation, RuleId};
 use crate::window::{Answer, LeapArray};
 
-/// A window over what a resource lets through, held by the rules that ask it: while they do, it is kept up to date.
+/// A window over what a resource lets through, held by those who have rules that ask it: while they do, it is kept up to
+/// date. Plans hold its counts only, so that a call in flight by an old plan does not keep others counting.
 #[derive(Debug)]
 pub(crate) struct Watch {
     interval: Duration,
@@ -46,16 +47,17 @@ impl Watch {
 pub(crate) struct Watchers(Vec<Weak<Watch>>);
 
 impl Watchers {
-    /// The window of the rule's shape: one that is there, or a new one, in which nothing has passed yet.
+    /// The window of the rule's shape: one that is there, or a new one, in which nothing has passed yet; and whether it is.
     ///
-    /// The resource's plan is to be made anew [with it](Self::windows) before the rule is asked.
-    pub(crate) fn watch(&mut self, rule: &FlowRule) -> Arc<Watch> {
+    /// With a new one the resource's plan is to be made anew [with it](Self::windows) before the rule is asked.
+    pub(crate) fn watch(&mut self, rule: &FlowRule) -> (Arc<Watch>, bool) {
         let found = self.0.iter().filter_map(Weak::upgrade).find(|watch| watch.serves(rule));
-        found.unwrap_or_else(|| {
-            let watch = Arc::new(Watch::new(rule));
-            self.0.push(Arc::downgrade(&watch));
-            watch
-        })
+        if let Some(watch) = found {
+            return (watch, false);
+        }
+        let watch = Arc::new(Watch::new(rule));
+        self.0.push(Arc::downgrade(&watch));
+        (watch, true)
     }
 
     /// Forgets the windows that no rule asks any more, and tells whether there were any.
@@ -95,9 +97,9 @@ impl Watches {
         self.0.iter().map(|(name, _)| &**name)
     }
 
-    fn find(&self, related: &str, rule: &FlowRule) -> Option<Arc<Watch>> {
+    fn find(&self, related: &str, rule: &FlowRule) -> Option<Arc<LeapArray>> {
         let found = self.0.iter().find(|(name, watch)| **name == *related && watch.serves(rule));
-        found.map(|(_, watch)| Arc::clone(watch))
+        found.map(|(_, watch)| Arc::clone(&watch.passes))
     }
 }
 
@@ -113,7 +115,7 @@ struct Asked {
     rule: FlowRule,
     permits: u64,
     strict: bool,
-    watch: Arc<Watch>,
+    passes: Arc<LeapArray>,
 }
 
 impl Associated {
@@ -124,10 +126,10 @@ impl Associated {
         let asked = |(id, rule): &(RuleId, FlowRule)| {
             let Relation::Associated(related) = rule.relation() else { return None };
             let permits = rule.permits()?;
-            let watch = watches.iter().find_map(|watches| watches.find(related, rule));
-            let watch = watch.expect("all windows are found before a plan is made");
+            let passes = watches.iter().find_map(|watches| watches.find(related, rule));
+            let passes = passes.expect("all windows are found before a plan is made");
             let strict = rule.precision() != Precision::Sentinel;
-            Some(Asked { id: id.clone(), rule: rule.clone(), permits, strict, watch })
+            Some(Asked { id: id.clone(), rule: rule.clone(), permits, strict, passes })
         };
         Self { rules: rules.iter().filter_map(asked).collect() }
     }
@@ -142,7 +144,7 @@ impl Associated {
         let mut first = None;
         let mut latest = Some(now);
         for asked in &self.rules {
-            let answer = asked.watch.passes.ask(now, n, asked.permits, asked.strict);
+            let answer = asked.passes.ask(now, n, asked.permits, asked.strict);
             if answer != Answer::Fits {
                 first.get_or_insert((asked, answer != Answer::Never));
                 latest = latest.zip(answer.until()).map(|(latest, until)| latest.max(until));
@@ -186,7 +188,7 @@ mod tests {
 
     impl Related {
         fn watch(&mut self, rule: &FlowRule) -> Arc<Watch> {
-            let watch = self.watchers.watch(rule);
+            let (watch, _) = self.watchers.watch(rule);
             self.windows = Windows::default().watched_by(self.watchers.windows());
             watch
         }
@@ -196,20 +198,20 @@ mod tests {
         }
     }
 
-    fn associated(related: &mut Related, rules: &[FlowRule]) -> Associated {
+    fn associated(related: &mut Related, rules: &[FlowRule]) -> (Associated, Watches) {
         let id = |i| RuleId::new(None, RuleKind::Flow, i);
         let rules: Vec<_> = rules.iter().enumerate().map(|(i, rule)| (id(i), rule.clone())).collect();
         let related = std::cell::RefCell::new(related);
         let watches =
             Watches::of(rules.iter().map(|(_, rule)| rule), |_, rule| related.borrow_mut().watch(rule));
-        Associated::new(&rules, &[&watches])
+        (Associated::new(&rules, &[&watches]), watches)
     }
 
     #[test]
     fn a_call_is_refused_while_the_other_resource_has_reached_the_limit_and_takes_nothing_itself() {
         let mut related = Related::default();
         let rule = watching(5.0, Precision::Strict, 100);
-        let associated = associated(&mut related, &[rule]);
+        let (associated, _watches) = associated(&mut related, &[rule]);
         related.pass(100, 4);
         for _ in 0..10 {
             assert!(associated.ask(1, at(100)).is_ok());
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_charged_to_the_other_resource_counts() {
         let mut related = Related::default();
-        let associated = associated(&mut related, &[watching(5.0, Precision::Exact, 100)]);
+        let (associated, _watches) = associated(&mut related, &[watching(5.0, Precision::Exact, 100)]);
         assert_eq!(related.windows.charge(&related.passed, 7, || at(0)), 7);
         assert!(associated.ask(1, at(0)).is_err());
     }
@@ -237,7 +239,7 @@ mod tests {
     fn of_several_rules_the_first_is_named_with_the_latest_time() {
         let mut related = Related::default();
         let rules = [watching(2.0, Precision::Strict, 100), watching(1.0, Precision::Strict, 10)];
-        let associated = associated(&mut related, &rules);
+        let (associated, _watches) = associated(&mut related, &rules);
         related.pass(0, 2);
         let refused = associated.ask(1, at(0)).unwrap_err();
         assert_eq!((refused.rule.position(), refused.until), (0, Some(at(1_100))));
@@ -246,17 +248,18 @@ mod tests {
     #[test]
     fn a_window_is_shared_by_rules_of_its_shape_and_forgotten_with_the_last_of_them() {
         let mut related = Related::default();
-        let ten = associated(&mut related, &[watching(10.0, Precision::Strict, 100)]);
+        let (asks, ten) = associated(&mut related, &[watching(10.0, Precision::Strict, 100)]);
         related.pass(0, 10);
         // Another rule, or the same one changed, sees what passed before.
-        let five = associated(&mut related, &[watching(5.0, Precision::Exact, 100)]);
+        let (asks_too, five) = associated(&mut related, &[watching(5.0, Precision::Exact, 100)]);
         assert_eq!(related.watchers.windows().len(), 1);
-        assert!(five.ask(1, at(10)).is_err());
+        assert!(asks_too.ask(1, at(10)).is_err());
         drop(ten);
         assert!(!related.watchers.forget());
         drop(five);
-        assert!(related.watchers.forget());
+        assert!(related.watchers.forget(), "calls in flight by the old plan keep nobody counting");
         assert_eq!(related.watchers.windows().len(), 0);
+        assert!(asks.ask(1, at(10)).is_err());
     }
 
     #[test]
@@ -274,7 +277,7 @@ mod tests {
         for case in super::super::scoped::tests::cases("related-") {
             let limit = case["rule"]["qps"].as_f64().unwrap();
             let mut related = Related::default();
-            let associated = associated(&mut related, &[watching(limit, Precision::Sentinel, 2)]);
+            let (associated, _watches) = associated(&mut related, &[watching(limit, Precision::Sentinel, 2)]);
             for event in case["events"].as_array().unwrap() {
                 let ms = 60_000 + event[0].as_u64().unwrap();
                 let passes = match event[1].as_str().unwrap() {
