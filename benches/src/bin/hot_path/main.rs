@@ -19,7 +19,6 @@
 //!
 //! The instructions collected, divided by 100 000, are those of a call, the loop's own (some 15) included.
 
-mod alloc;
 mod floor;
 mod measure;
 mod memory;

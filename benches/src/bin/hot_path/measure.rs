@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crate::alloc;
+use leap_benches::alloc;
+
 use crate::rows::Row;
 
 /// How long to measure.

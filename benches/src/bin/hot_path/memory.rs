@@ -1,8 +1,7 @@
 //! What a resource takes of the heap, a value of a hot parameter, and an origin.
 
+use leap_benches::alloc;
 use leap_runtime::{Behavior, FlowRule, HotRule, Outcome, Precision, Registry, RuleError, RuleSet};
-
-use crate::alloc;
 
 /// Bytes per resource in one state.
 #[derive(Debug)]

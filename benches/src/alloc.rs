@@ -16,12 +16,12 @@ static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 struct Counting;
 
 /// Allocations and reallocations so far, of all threads.
-pub(crate) fn calls() -> u64 {
+pub fn calls() -> u64 {
     CALLS.load(Relaxed)
 }
 
 /// Bytes allocated and not freed.
-pub(crate) fn live_bytes() -> usize {
+pub fn live_bytes() -> usize {
     LIVE_BYTES.load(Relaxed)
 }
 

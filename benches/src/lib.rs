@@ -1,0 +1,3 @@
+//! What the programs here measure with.
+
+pub mod alloc;
