@@ -886,6 +886,16 @@ fn only_what_differs_from_the_default_is_written() {
             HotRule::qps("user", 10.0).unwrap().except('x', 1.5).unwrap().except(u64::MAX, 2.0).unwrap(),
         )
         .system_named("cpu", SystemRule::cpu(0.8).unwrap());
+    let ramp = |open: u64| {
+        let rule = BreakerRule::error_count(3).open_for(Duration::from_millis(open)).unwrap();
+        serde_json::to_value(Rule::from(rule.with_recovery(Recovery::Ramp { over: 5_000 * MS }).unwrap()))
+            .unwrap()
+    };
+    assert_eq!(ramp(5_000), json!({"kind": "error_count", "error_count": 3, "recovery": "ramp"}));
+    assert_eq!(
+        ramp(2_000),
+        json!({"kind": "error_count", "error_count": 3, "open_ms": 2000, "recovery": "ramp", "ramp_ms": 5000})
+    );
     assert_eq!(
         serde_json::to_value(&set).unwrap(),
         json!({"rules": [
@@ -962,6 +972,8 @@ fn what_a_patch_says_otherwise_replaces_what_was_said() {
         patched(flow, json!({"limit": 30, "origin": null})),
         json!({"kind": "flow", "limit": 30, "per_ms": 60000})
     );
+    let entrance = json!({"kind": "flow", "qps": 1, "entrance": "front"});
+    assert_eq!(patched(entrance.clone(), json!({"origin": null})), entrance, "it says nothing else");
     let breaker = json!({"kind": "error_ratio", "error_ratio": 0.5, "window_ms": 2000, "buckets": 4});
     assert_eq!(
         patched(breaker, json!({"window_calls": 50})),

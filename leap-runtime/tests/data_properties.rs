@@ -33,6 +33,7 @@ fn time() -> BoxedStrategy<Duration> {
         (0..YEAR.as_secs(), 0_u32..1_000_000_000).prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
         Just(YEAR),
         Just(Duration::from_secs(1)),
+        Just(Duration::from_secs(5)),
         Just(Duration::from_nanos(1)),
     ]
     .boxed()

@@ -638,6 +638,8 @@ mod tests {
         assert!(rule(10.0).unwrap().with_buckets(0).is_err());
         assert!(rule(10.0).unwrap().with_buckets(10_001).is_err());
         assert!(rule(10.0).unwrap().per(Duration::from_micros(10)).is_ok(), "exact needs no buckets");
+        let (asked, interval) = (rule(10.0).unwrap().with_buckets(50).unwrap(), Duration::from_micros(10));
+        assert_eq!(asked.per(interval), Err(RuleError::Buckets { interval, n_buckets: 50 }));
     }
 
     #[test]

@@ -59,15 +59,15 @@ impl Value {
     }
 
     /// The value as the name of a field.
-    fn into_name(self) -> Result<String, String> {
-        Ok(match self {
+    fn into_name(self) -> String {
+        match self {
             Self::Text(text) => text,
             Self::Bool(value) => value.to_string(),
             Self::Whole(number) => number.to_string(),
             Self::Huge(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
             other => other.what().to_owned(),
-        })
+        }
     }
 }
 
@@ -76,7 +76,7 @@ impl Value {
 type Then<T> = fn(Value) -> Result<T, String>;
 
 const KEEP: Then<Value> = Ok;
-const NAME: Then<String> = Value::into_name;
+const NAME: Then<String> = |value| Ok(value.into_name());
 
 /// Reads one value, `depth` levels of it.
 struct Visitor<F> {
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    impl<'de> IntoDeserializer<'de> for Tree {
+    impl IntoDeserializer<'_> for Tree {
         type Deserializer = Self;
 
         fn into_deserializer(self) -> Self {
