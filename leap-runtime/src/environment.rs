@@ -1,10 +1,11 @@
 //! What the resources of one registry share: its clock, its settings, and who watches.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwap;
@@ -55,6 +56,15 @@ pub(crate) struct Environment {
     asks_system: AtomicBool,
     probe: Arc<dyn SystemProbe>,
     hides_values: bool,
+    off: Off,
+}
+
+/// What is switched off. Resources are told of a change after it was made here, and new ones look.
+#[derive(Debug, Default)]
+struct Off {
+    all: AtomicBool,
+    /// Those that a hand has switched off, whether or not anybody has entered them.
+    resources: RwLock<BTreeSet<Box<str>>>,
 }
 
 impl Environment {
@@ -75,6 +85,7 @@ impl Environment {
             asks_system: AtomicBool::new(false),
             probe,
             hides_values,
+            off: Off::default(),
         }
     }
 
@@ -156,6 +167,34 @@ impl Environment {
     /// Whether any check was added to some resource.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.load().is_empty()
+    }
+
+    /// Switches all guarding on or off; tells whether that was a change.
+    pub(crate) fn switch(&self, on: bool) -> bool {
+        // Relaxed, here and below: whoever makes a resource anew, or looks at one again, does so under a lock that whoever
+        // switches goes through afterwards.
+        self.off.all.swap(!on, Ordering::Relaxed) == on
+    }
+
+    /// Whether guarding as a whole is on.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.off.all.load(Ordering::Relaxed)
+    }
+
+    /// The same of one resource.
+    pub(crate) fn switch_resource(&self, name: &str, on: bool) -> bool {
+        let mut resources = self.off.resources.write().unwrap_or_else(PoisonError::into_inner);
+        if on { resources.remove(name) } else { resources.insert(name.into()) }
+    }
+
+    /// Whether a hand has left the resource on.
+    pub(crate) fn is_resource_on(&self, name: &str) -> bool {
+        !self.off.resources.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    /// Whether calls of the resource are guarded.
+    pub(crate) fn guards(&self, name: &str) -> bool {
+        self.is_on() && self.is_resource_on(name)
     }
 
     /// Who entered what, in contexts.

@@ -1,4 +1,5 @@
-//! What observers are told: blocks, transitions of breakers, rule loads, and panics that were contained.
+//! What observers are told: blocks, transitions of breakers, rule loads, names without room, switches, and panics that were
+//! contained.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use crate::blocked::Blocked;
 use crate::clock::Timestamp;
 use crate::history::RuleEvent;
-use crate::rule::{BreakerState, RuleChange, RuleId};
+use crate::rule::{BreakerState, RuleChange, RuleId, is_name};
 
 /// How a call that was let through ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +69,16 @@ pub trait Observer: Send + Sync + 'static {
         let _ = rejected;
     }
 
+    /// A name found no room for a resource of its own: told once, and once for each resource that such names share.
+    fn on_overflow(&self, overflow: &Overflow<'_>) {
+        let _ = overflow;
+    }
+
+    /// Guarding was switched off, or on again: all of it, or that of one resource.
+    fn on_switch(&self, switched: &Switched<'_>) {
+        let _ = switched;
+    }
+
     /// A panic in code that leap calls (a predicate, another observer) was contained.
     fn on_panic(&self, panic: &ContainedPanic<'_>) {
         let _ = panic;
@@ -89,6 +100,14 @@ impl<T: Observer + ?Sized> Observer for Arc<T> {
 
     fn on_reject(&self, rejected: &RuleEvent) {
         (**self).on_reject(rejected);
+    }
+
+    fn on_overflow(&self, overflow: &Overflow<'_>) {
+        (**self).on_overflow(overflow);
+    }
+
+    fn on_switch(&self, switched: &Switched<'_>) {
+        (**self).on_switch(switched);
     }
 
     fn on_panic(&self, panic: &ContainedPanic<'_>) {
@@ -152,6 +171,85 @@ impl fmt::Display for Transition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "breaker of `{}` ({}): {} -> {}", self.resource, self.rule, self.from, self.to)?;
         if self.forced { f.write_str(", by hand") } else { Ok(()) }
+    }
+}
+
+/// A name found no room for a resource of its own.
+///
+/// Reaching the [cap](crate::Builder::max_resources) is told once, whether or not a resource at rest made room; and each
+/// resource that names share is told of when the first of them comes to it. How many came is in
+/// [`Registry::roster`](crate::Registry::roster).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) shared: Option<&'a str>,
+    pub(crate) max_resources: usize,
+}
+
+impl<'a> Overflow<'a> {
+    /// The name, as it was given.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The resource that calls of that name share with others; none where one at rest made room.
+    pub fn shared(&self) -> Option<&'a str> {
+        self.shared
+    }
+
+    /// The most resources that there may be.
+    pub fn max_resources(&self) -> usize {
+        self.max_resources
+    }
+
+    /// Whether the name could have a resource of its own if there were room: it is not empty and has at most 1 KiB.
+    pub fn is_usable(&self) -> bool {
+        is_name(self.name)
+    }
+}
+
+impl fmt::Display for Overflow<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, shared, max_resources } = *self;
+        if self.is_usable() {
+            write!(f, "there are {max_resources} resources, the most there may be: ")?;
+        } else {
+            write!(f, "a name of {} bytes is none: ", name.len())?;
+        }
+        match shared {
+            None => write!(f, "one at rest made room for `{name}`"),
+            Some(shared) if self.is_usable() => write!(f, "`{name}` shares `{shared}`"),
+            Some(shared) => write!(f, "it shares `{shared}`"),
+        }
+    }
+}
+
+/// Guarding was switched off, or on again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switched<'a> {
+    pub(crate) resource: Option<&'a str>,
+    pub(crate) is_on: bool,
+}
+
+impl<'a> Switched<'a> {
+    /// The resource; none if it is all of them.
+    pub fn resource(&self) -> Option<&'a str> {
+        self.resource
+    }
+
+    /// Whether it is on now.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+}
+
+impl fmt::Display for Switched<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.resource {
+            None => f.write_str("all guarding is switched ")?,
+            Some(resource) => write!(f, "guarding of `{resource}` is switched ")?,
+        }
+        f.write_str(if self.is_on { "on" } else { "off" })
     }
 }
 

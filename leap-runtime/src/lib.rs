@@ -98,6 +98,7 @@ mod callsite;
 mod entry;
 mod registry;
 mod resource;
+mod roster;
 mod sources;
 
 #[doc(hidden)]
@@ -119,12 +120,13 @@ pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{Context, Contextual, InContext};
 pub use current::{Current, current};
 pub use entry::Entry;
-pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Transition};
+pub use event::{ContainedPanic, LoadReport, Observer, Outcome, Overflow, Switched, Transition};
 pub use history::{RuleAction, RuleEvent};
 pub use key::{Hashed, Key, ToKey};
 pub use leap_macros::guarded;
 pub use limiter::{Limiter, Refused};
 pub use registry::{Builder, CheckId, EnterWith, InRegistry, InstallError, Registry, Scoped, registry};
+pub use roster::RosterStats;
 pub use rule::{
     AuthorityRule, Behavior, BreakerRule, BreakerState, BreakerWindow, Dimension, FlowRule, HotRule,
     IsolationRule, KeySelector, LoadError, Mode, NamedRule, Precision, Recovery, Rejection, Relation, Rule,

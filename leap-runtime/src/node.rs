@@ -307,6 +307,19 @@ impl Node {
         self.exit.0.outcomes.iter().map(|total| total.load(Ordering::Acquire)).sum()
     }
 
+    /// A number that is another one once anything was counted. Only where nobody is counting is it of a single moment.
+    pub(crate) fn activity(&self) -> u64 {
+        // Relaxed: whoever asks has the node for itself, and so has seen what others did before.
+        let blocked = self.entry.0.blocked.iter().map(|total| total.load(Ordering::Relaxed));
+        let counted = blocked.chain([self.passed().load(Ordering::Relaxed), self.completed()]);
+        counted.fold(0, u64::wrapping_add)
+    }
+
+    /// A moment before which everything was counted that was counted so far: a bucket opens first.
+    pub(crate) fn active_before(&self) -> Timestamp {
+        self.second.start(self.second.head() + 1)
+    }
+
     /// Permits passed, started and not yet completed. Read again while calls end in between, at most 8 times.
     pub(crate) fn in_flight(&self) -> u64 {
         let mut completed = self.completed();

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use dashmap::DashMap;
 use once_cell::sync::OnceCell;
 use pin_project_lite::pin_project;
 
@@ -22,10 +21,11 @@ use crate::check::system::{HostProbe, SystemProbe, SystemStats};
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{self, Entering, Entry};
 use crate::environment::{AnyClock, Environment, Settings};
-use crate::event::Observer;
+use crate::event::{Observer, Switched};
 use crate::history::Rules;
 use crate::key::{Key, ToKey};
 use crate::resource::{Handle, Resource};
+use crate::roster::{Place, Roster, RosterStats};
 use crate::rule::{OVERFLOW, Rule, is_name};
 use crate::timer::{self, Sleep};
 use crate::tree::CallTree;
@@ -57,11 +57,11 @@ pub struct Registry {
 
 struct Inner {
     environment: Arc<Environment>,
-    resources: DashMap<Arc<str>, Arc<Resource>>,
+    roster: Roster,
     rules: Rules,
 }
 
-// The map is changed by its own methods only, none of which calls code that may panic.
+// A panic leaves nothing half-done here: the roster is whole at every moment.
 impl UnwindSafe for Inner {}
 impl RefUnwindSafe for Inner {}
 
@@ -86,7 +86,7 @@ impl Registry {
     ///
     /// Where a rule has the call wait (a throttle, a queue), this thread is parked until its turn has come: in async code
     /// use [`enter_async`](Self::enter_async). A name that is empty or over 1 KiB long enters the resource `(overflow)`
-    /// instead.
+    /// instead, and so does one that nobody counts on while there are [too many](Builder::max_resources).
     ///
     /// # Errors
     ///
@@ -241,6 +241,95 @@ impl Registry {
         self.inner.environment.observe(&observer);
     }
 
+    /// How many resources there are, and what became of names that found no room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::Registry;
+    ///
+    /// let registry = Registry::builder().max_resources(2).build();
+    /// for user in ["ann", "bob", "cay", "dan"] {
+    ///     drop(registry.enter(user)?);
+    /// }
+    /// assert_eq!(registry.roster().overflowed(), 2);
+    /// assert_eq!(registry.stats("(overflow)").unwrap().totals().passed(), 2);
+    /// # Ok::<(), leap_runtime::Blocked>(())
+    /// ```
+    pub fn roster(&self) -> RosterStats {
+        self.inner.roster.stats()
+    }
+
+    /// Switches all guarding off: from now on calls run at once, nothing is asked, and nothing is counted, blocked or waited
+    /// for. Own [checks](crate::Check) are not asked either, and contexts hold but their tree does not grow.
+    ///
+    /// Calls that have entered before end as they began. Those that wait go on at the end of their wait at the latest, and
+    /// none of them is blocked any more. Calls that enter while it is off leave no trace, also if they end when it is on again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leap_runtime::{Behavior, FlowRule, Registry, RuleSet};
+    ///
+    /// let registry = Registry::new();
+    /// registry.load(RuleSet::new().flow("orders.create", FlowRule::new(0.0, Behavior::Reject)?))?;
+    /// assert!(registry.enter("orders.create").is_err());
+    /// registry.turn_off();
+    /// assert!(registry.enter("orders.create").is_ok());
+    /// registry.turn_on();
+    /// assert!(registry.enter("orders.create").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn turn_off(&self) {
+        self.switch(false);
+    }
+
+    /// Switches guarding on again, but for the resources that are [off](Self::turn_off_resource) themselves.
+    pub fn turn_on(&self) {
+        self.switch(true);
+    }
+
+    /// Whether guarding as a whole is on.
+    pub fn is_on(&self) -> bool {
+        self.inner.environment.is_on()
+    }
+
+    /// As [`turn_off`](Self::turn_off), for one resource, whether or not anybody has entered it yet.
+    pub fn turn_off_resource(&self, resource: &str) {
+        self.switch_resource(resource, false);
+    }
+
+    /// Switches the guarding of one resource on again. It is guarded if guarding as a whole is on too.
+    pub fn turn_on_resource(&self, resource: &str) {
+        self.switch_resource(resource, true);
+    }
+
+    /// Whether the resource itself is on: it is unless it was [turned off](Self::turn_off_resource).
+    pub fn is_resource_on(&self, resource: &str) -> bool {
+        self.inner.environment.is_resource_on(usable(resource))
+    }
+
+    /// A resource that is made meanwhile looks by itself, as in [`rebuild_all`](Self::rebuild_all).
+    fn switch(&self, is_on: bool) {
+        let environment = &self.inner.environment;
+        if environment.switch(is_on) {
+            self.nodes().iter().for_each(|resource| resource.look_at_switch());
+            let switched = Switched { resource: None, is_on };
+            environment.tell(|observer| observer.on_switch(&switched));
+        }
+    }
+
+    fn switch_resource(&self, name: &str, is_on: bool) {
+        let (name, environment) = (usable(name), &self.inner.environment);
+        if environment.switch_resource(name, is_on) {
+            if let Some(resource) = self.node(name) {
+                resource.look_at_switch();
+            }
+            let switched = Switched { resource: Some(name), is_on };
+            environment.tell(|observer| observer.on_switch(&switched));
+        }
+    }
+
     /// The panics that were contained since the start: in observers, and in predicates of `#[guarded]`.
     pub fn contained_panics(&self) -> u64 {
         self.inner.environment.contained_panics()
@@ -301,9 +390,28 @@ impl Registry {
         body()
     }
 
-    /// The resource of that name, made if it is new. A name that cannot be one leads to the overflow resource.
+    /// The resource of a name that somebody counts on, made if it is new. A name that cannot be one leads to the overflow
+    /// resource.
     pub(crate) fn resource(&self, name: &str) -> Arc<Resource> {
         self.made_ready(self.node_or_new(name))
+    }
+
+    /// The resource that a call of that name enters: its own where there is room.
+    fn resource_of_call(&self, name: &str) -> Arc<Resource> {
+        self.made_ready(self.inner.roster.enter(name, || self.place(name), |name| self.make(name)))
+    }
+
+    fn make(&self, name: Arc<str>) -> Resource {
+        Resource::new(name, Arc::clone(&self.inner.environment))
+    }
+
+    /// What is known of a name that has no resource. One that a rule names exactly, or that a function has, always has one.
+    fn place(&self, name: &str) -> Place {
+        if self.inner.environment.is_resource_on(name) {
+            Place::Matched(self.rules().book().globs_for(name))
+        } else {
+            Place::Own
+        }
     }
 
     /// The resource of that name, if it was made.
@@ -335,22 +443,18 @@ impl Registry {
 
     /// The resource of that name as it is, perhaps without the rules from outside.
     pub(crate) fn node(&self, name: &str) -> Option<Arc<Resource>> {
-        let name = if is_name(name) { name } else { OVERFLOW };
-        self.inner.resources.get(name).map(|resource| Arc::clone(&resource))
+        // The name of one that is shared may be a long one.
+        let roster = &self.inner.roster;
+        roster.get(name).or_else(|| if is_name(name) { None } else { roster.get(OVERFLOW) })
     }
 
     pub(crate) fn node_or_new(&self, name: &str) -> Arc<Resource> {
-        if let Some(resource) = self.node(name) {
-            return resource;
-        }
-        let name: Arc<str> = if is_name(name) { name } else { OVERFLOW }.into();
-        let make = || Arc::new(Resource::new(Arc::clone(&name), Arc::clone(&self.inner.environment)));
-        Arc::clone(&self.inner.resources.entry(Arc::clone(&name)).or_insert_with(make))
+        self.inner.roster.own(usable(name), |name| self.make(name))
     }
 
     /// All resources as they are, in no order.
     pub(crate) fn nodes(&self) -> Vec<Arc<Resource>> {
-        self.inner.resources.iter().map(|pair| Arc::clone(pair.value())).collect()
+        self.inner.roster.all()
     }
 
     pub(crate) fn environment(&self) -> &Environment {
@@ -362,11 +466,16 @@ impl Registry {
     }
 }
 
+/// The name, or that of the overflow resource where it cannot be one.
+fn usable(name: &str) -> &str {
+    if is_name(name) { name } else { OVERFLOW }
+}
+
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registry")
             .field("environment", &self.inner.environment)
-            .field("resources", &self.inner.resources.len())
+            .field("resources", &self.inner.roster)
             .finish_non_exhaustive()
     }
 }
@@ -380,6 +489,7 @@ pub struct Builder {
     observers: Vec<Arc<dyn Observer>>,
     probe: Option<Arc<dyn SystemProbe>>,
     hides_values: bool,
+    max_resources: usize,
 }
 
 impl Default for Builder {
@@ -391,6 +501,7 @@ impl Default for Builder {
             observers: vec![],
             probe: None,
             hides_values: false,
+            max_resources: 10_000,
         }
     }
 }
@@ -444,6 +555,24 @@ impl Builder {
         self
     }
 
+    /// Has at most so many resources (10 000), beside those that somebody counts on by their names.
+    ///
+    /// A name that a guarded function has, that a rule names exactly, that a rule of another resource watches, or that was
+    /// [turned off](Registry::turn_off_resource), always has a resource of its own. Any other has one as long as there are
+    /// fewer than so many in all. Then one at rest makes room: nobody is in it, nothing was counted in it for a minute, nor for
+    /// as long as its rules look back, and its breakers are closed. Where none is found, the call enters a resource that all
+    /// such names share, `(overflow)`, and is counted there; rules for `(overflow)` hold for them together. A name that gets
+    /// room later starts anew. Observers are [told](Observer::on_overflow), and [`Registry::roster`] counts.
+    ///
+    /// # Panics
+    ///
+    /// If the number is 0.
+    pub fn max_resources(mut self, n: usize) -> Self {
+        assert!(n > 0, "0 resources leave no room for any name");
+        self.max_resources = n;
+        self
+    }
+
     /// The registry.
     pub fn build(self) -> Registry {
         let environment = Environment::new(Settings {
@@ -454,8 +583,9 @@ impl Builder {
             probe: self.probe.unwrap_or_else(|| Arc::new(HostProbe::new())),
             hides_values: self.hides_values,
         });
-        let inner =
-            Inner { environment: Arc::new(environment), resources: DashMap::new(), rules: Rules::default() };
+        let environment = Arc::new(environment);
+        let roster = Roster::new(self.max_resources, Arc::clone(&environment));
+        let inner = Inner { environment, roster, rules: Rules::default() };
         Registry { inner: Arc::new(inner) }
     }
 }
@@ -467,6 +597,7 @@ impl fmt::Debug for Builder {
             .field("has_timer", &self.timer.is_some())
             .field("second_buckets", &self.second_buckets)
             .field("observers", &self.observers.len())
+            .field("max_resources", &self.max_resources)
             .finish_non_exhaustive()
     }
 }
@@ -534,7 +665,7 @@ impl<'a> EnterWith<'a> {
     ///
     /// [`Blocked`] names the rule and, where it is known, how long to wait.
     pub fn enter(self) -> Result<Entry, Blocked> {
-        let handle = Handle::Shared(self.registry.resource(self.resource));
+        let handle = Handle::Shared(self.registry.resource_of_call(self.resource));
         self.with(|request| entry::enter_by_name(handle, request))
     }
 
@@ -545,7 +676,7 @@ impl<'a> EnterWith<'a> {
     ///
     /// [`Blocked`] names the rule and, where it is known, how long to wait.
     pub async fn enter_async(self) -> Result<Entry, Blocked> {
-        let handle = Handle::Shared(self.registry.resource(self.resource));
+        let handle = Handle::Shared(self.registry.resource_of_call(self.resource));
         let begun = self.with(|request| entry::begin_by_name(handle, request));
         Entering::new(begun).await
     }
@@ -560,18 +691,15 @@ impl<'a> EnterWith<'a> {
     ///
     /// The [`Blocked`] that the call would get.
     pub fn would_pass(self) -> Result<(), Blocked> {
-        match self.registry.find(self.resource) {
-            Some(resource) => self.with(|request| entry::peek(&Handle::Shared(resource), request)),
-            // Rules that name it have made it, and those of patterns would.
-            None if !self.registry.rules().book().globs_for(self.resource).is_empty() => {
-                let resource = self.registry.resource(self.resource);
-                self.with(|request| entry::peek(&Handle::Shared(resource), request))
-            }
-            None => {
-                let name = if is_name(self.resource) { self.resource } else { OVERFLOW };
-                self.with(|request| entry::peek_new(&self.registry.inner.environment, name, request))
-            }
-        }
+        let (registry, name) = (self.registry, usable(self.resource));
+        let found = registry.inner.roster.look(name, || registry.place(name));
+        // Rules that name it have made it, and those of patterns would hold for it: asked of one that nobody else sees.
+        let is_matched = || !registry.rules().book().globs_for(name).is_empty();
+        let resource = found.or_else(|| is_matched().then(|| Arc::new(registry.make(name.into()))));
+        self.with(|request| match resource {
+            Some(resource) => entry::peek(&Handle::Shared(registry.made_ready(resource)), request),
+            None => entry::peek_new(&registry.inner.environment, name, request),
+        })
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 
@@ -27,13 +28,28 @@ pub(crate) struct Resource {
     origins: Shares,
     entrances: Shares,
     plan: ArcSwap<Plan>,
-    /// Whether the plan is [idle](Plan::is_idle): spares calls a look at it.
-    is_idle: AtomicBool,
+    /// A [`Guarding`]: spares calls a look at a plan that has nothing to say.
+    guarding: AtomicU8,
     /// Whether rules from outside have been asked for.
     is_ready: AtomicBool,
     /// Locked by those who change rules, never by calls.
     sources: Mutex<Sources>,
 }
+
+/// What a call of a resource has to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Guarding {
+    /// Its plan.
+    Plan,
+    /// Nothing, and nobody else has to know what passes: the plan is [idle](Plan::is_idle).
+    Idle,
+    /// Nothing, and nothing is counted: guarding is switched off.
+    Off,
+}
+
+/// How long statistics tell of a call.
+const TOLD_FOR: Duration = Duration::from_secs(60);
 
 /// Where the rules of a resource come from.
 #[derive(Debug, Default)]
@@ -41,6 +57,8 @@ struct Sources {
     attributes: Vec<Attribute>,
     /// The version of the rules from outside that these are of.
     version: u64,
+    /// Whether any of them is for exactly this name.
+    is_named: bool,
     loaded: Vec<(RuleId, Rule)>,
     /// The windows over other resources that the loaded rules ask.
     watches: Watches,
@@ -80,6 +98,11 @@ struct Attribute {
 }
 
 impl Sources {
+    /// Whether anybody counts on this resource by its name: a function, a rule, or a rule of another one.
+    fn is_wanted(&self) -> bool {
+        self.is_named || !self.attributes.is_empty() || !self.watchers.windows().is_empty()
+    }
+
     /// The rules at work: a loaded rule replaces the attributes' rules of its kind, unless it is in shadow; attributes add up.
     fn rules(&self) -> Vec<(RuleId, Rule)> {
         let is_replaced =
@@ -112,13 +135,14 @@ impl Resource {
             origins: Shares::default(),
             entrances: Shares::default(),
             plan: ArcSwap::from_pointee(Plan::default()),
-            is_idle: AtomicBool::new(true),
+            guarding: AtomicU8::new(Guarding::Idle as u8),
             is_ready: AtomicBool::new(false),
             sources: Mutex::default(),
         };
         if resource.environment.has_checks() {
             resource.rebuild_now().wake();
         }
+        resource.look_at_switch();
         resource
     }
 
@@ -141,13 +165,51 @@ impl Resource {
         self.plan.load()
     }
 
-    /// Whether no rule is asked here, and nobody else has to know what passes.
+    /// What a call has to ask.
     ///
-    /// A call that is told so just before that changes goes by the plan that was, as one that had loaded it.
+    /// One that is told so just before that changes goes by what was, as one that had loaded the plan.
     #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
+    pub(crate) fn guarding(&self) -> Guarding {
         // Relaxed: nothing goes with it. Whoever knows that rules were loaded knows of this too, which was written before.
-        self.is_idle.load(Ordering::Relaxed)
+        match self.guarding.load(Ordering::Relaxed) {
+            0 => Guarding::Plan,
+            1 => Guarding::Idle,
+            _ => Guarding::Off,
+        }
+    }
+
+    /// Whether guarding is switched off here.
+    #[inline]
+    pub(crate) fn is_off(&self) -> bool {
+        self.guarding() == Guarding::Off
+    }
+
+    /// Guarding may have been switched on or off.
+    pub(crate) fn look_at_switch(&self) {
+        let _held = self.lock();
+        self.note_guarding(self.plan.load().is_idle());
+    }
+
+    /// Under the lock, so that what was found out last stands.
+    fn note_guarding(&self, is_idle: bool) {
+        let guarding = match (self.environment.guards(&self.name), is_idle) {
+            (false, _) => Guarding::Off,
+            (true, true) => Guarding::Idle,
+            (true, false) => Guarding::Plan,
+        };
+        self.guarding.store(guarding as u8, Ordering::Relaxed);
+    }
+
+    /// Whether nobody would miss this resource, to which nothing has happened from `since` on: nobody counts on it by its name,
+    /// its statistics are empty, and a new one would decide as it does. The caller has it for itself.
+    pub(crate) fn is_at_rest(&self, since: Timestamp, now: Timestamp) -> bool {
+        let quiet = now.since(since);
+        let plan = self.plan.load();
+        quiet >= TOLD_FOR
+            && quiet >= plan.memory()
+            && plan.is_at_rest(now)
+            && !self.lock().is_wanted()
+            && self.environment.is_resource_on(&self.name)
     }
 
     /// Lets `act` do something to the present plan that its successors are to know of. It must call nobody's code.
@@ -186,13 +248,21 @@ impl Resource {
         self.is_ready.load(Ordering::Acquire)
     }
 
-    /// Replaces the rules from outside by those of that version, unless it has later ones. `watches` are the windows over
-    /// other resources that they ask.
-    pub(crate) fn load(&self, version: u64, rules: Vec<(RuleId, Rule)>, watches: Watches) -> Loaded {
+    /// Replaces the rules from outside by those of that version, unless it has later ones. `is_named` tells whether any names
+    /// this resource exactly, `watches` are the windows over other resources that they ask.
+    pub(crate) fn load(
+        &self,
+        version: u64,
+        is_named: bool,
+        rules: Vec<(RuleId, Rule)>,
+        watches: Watches,
+    ) -> Loaded {
         let mut sources = self.lock();
         let mut loaded = Loaded::default();
         let is_later = sources.version <= version;
-        sources.version = sources.version.max(version);
+        if is_later {
+            (sources.version, sources.is_named) = (version, is_named);
+        }
         // Those that are not needed, or not any more. The old plan asks the old ones: they go after the new one stands.
         let unused = if is_later && sources.loaded != rules {
             let before = std::mem::replace(&mut sources.loaded, rules);
@@ -323,11 +393,11 @@ impl Resource {
         let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
         // Not idle before rules are to be asked, and idle after they were.
         if !plan.is_idle() {
-            self.is_idle.store(false, Ordering::Relaxed);
+            self.note_guarding(false);
         }
         self.plan.store(Arc::clone(&plan));
         if plan.is_idle() {
-            self.is_idle.store(true, Ordering::Relaxed);
+            self.note_guarding(true);
         }
         let to_wake = plan.settle(&previous, passed, reading);
         drop(watches);

@@ -123,6 +123,12 @@ impl Rulebook {
         rules
     }
 
+    /// Whether any rule is for exactly this resource.
+    pub(crate) fn names(&self, resource: &str) -> bool {
+        let exact = exactly(resource);
+        self.sources.iter().any(|chapter| chapter.rules.group(&exact).is_some())
+    }
+
     /// The patterns of more than one name by which rules hold for a resource, the most specific first.
     pub(crate) fn globs_for(&self, resource: &str) -> Vec<Arc<str>> {
         let mut globs: Vec<_> =

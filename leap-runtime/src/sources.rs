@@ -449,7 +449,7 @@ impl Registry {
     pub(crate) fn load_into(&self, resource: &Resource, book: &Rulebook) -> Loaded {
         let rules = book.rules_for(resource.name());
         let (watches, to_wake) = self.watches(rules.iter().map(|(_, rule)| rule));
-        let mut loaded = resource.load(book.version, rules, watches);
+        let mut loaded = resource.load(book.version, book.names(resource.name()), rules, watches);
         loaded.to_wake.add(to_wake);
         for related in std::mem::take(&mut loaded.unwatched) {
             if let Some(related) = self.node(&related) {
@@ -513,7 +513,7 @@ mod tests {
     }
 
     fn is_idle(registry: &Registry, name: &str) -> bool {
-        registry.node(name).unwrap().is_idle()
+        registry.node(name).unwrap().guarding() == crate::resource::Guarding::Idle
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub struct ResourceStats {
     #[cfg_attr(feature = "serde", serde(rename = "minute_rt_ms"))]
     percentiles: Option<Percentiles>,
     totals: Traffic,
+    is_guarded: bool,
     in_flight: u64,
     waiting: u64,
     queued: u64,
@@ -91,6 +92,7 @@ impl ResourceStats {
                 .quantiles(now, [0.5, 0.9, 0.99, 0.999])
                 .map(|found| Percentiles::within(found, &minute)),
             totals: Traffic::of(&node.totals(), Extremes::NotKept),
+            is_guarded: !resource.is_off(),
             in_flight: plan.isolation().map_or_else(
                 || node.in_flight(),
                 |isolation| {
@@ -134,6 +136,11 @@ impl ResourceStats {
     /// Everything since the start. These only grow.
     pub fn totals(&self) -> &Traffic {
         &self.totals
+    }
+
+    /// Whether calls are guarded: neither the registry nor the resource is [turned off](Registry::turn_off).
+    pub fn is_guarded(&self) -> bool {
+        self.is_guarded
     }
 
     /// Permits passed in the full second before the running one.
@@ -599,6 +606,9 @@ impl fmt::Display for ResourceStats {
             }
         }
         write!(f, "  {:<20}{:>12}", "in flight", self.in_flight)?;
+        if !self.is_guarded {
+            write!(f, "\n  {:<20}{:>12}", "guarding", "off")?;
+        }
         if self.waiting > 0 {
             write!(f, "\n  {:<20}{:>12}", "waiting", self.waiting)?;
         }

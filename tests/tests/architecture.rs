@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of leap-runtime, lowest first, as ARCHITECTURE.md lists them.
-const RUNTIME: [&str; 31] = [
+const RUNTIME: [&str; 32] = [
     "sync",
     "named",
     "seldom",
@@ -26,6 +26,7 @@ const RUNTIME: [&str; 31] = [
     "context",
     "environment",
     "resource",
+    "roster",
     "entry",
     "registry",
     "sources",

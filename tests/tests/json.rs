@@ -44,7 +44,7 @@ fn an_idle_resource_has_nulls_where_there_is_no_figure() {
             "minute": span(0.into()),
             "minute_rt_ms": null,
             "totals": span(serde_json::Value::Null),
-            "in_flight": 0, "waiting": 0, "queued": 0,
+            "is_guarded": true, "in_flight": 0, "waiting": 0, "queued": 0,
             "previous_second_passed": 0,
             "breakers": [], "hot": [], "shadows": [], "origins": [], "entrances": [],
             "rules": [
@@ -111,7 +111,7 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
                 "rt_min_ms": null, "rt_avg_ms": 4.166_666, "rt_max_ms": null,
                 "peak_in_flight": null,
             },
-            "in_flight": 0, "waiting": 0, "queued": 0,
+            "is_guarded": true, "in_flight": 0, "waiting": 0, "queued": 0,
             "previous_second_passed": 3,
             "breakers": [{
                 "rule": "loaded/slow_ratio/0",
@@ -198,4 +198,20 @@ fn names_of_any_kind_come_back_as_they_were() {
         let stats: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(stats["resource"], name);
     }
+}
+
+#[test]
+fn the_figures_of_the_roster_are_numbers_by_their_names() {
+    let registry = Registry::builder().clock(ManualClock::new()).max_resources(1).build();
+    for name in ["a", "b", "b", ""] {
+        registry.enter(name).unwrap().end(Outcome::Success);
+    }
+    assert_eq!(
+        to_value(registry.roster()).unwrap(),
+        json!({
+            "resources": 1, "max_resources": 1, "shared": 1, "evicted": 0, "overflowed": 2, "unusable": 1,
+        })
+    );
+    registry.turn_off();
+    assert_eq!(to_value(registry.stats("a").unwrap()).unwrap()["is_guarded"], false);
 }

@@ -148,3 +148,26 @@ fn a_call_that_passes_is_no_event() {
     let (registry, _) = refusing();
     assert!(Lines::of(|| registry.enter("free").unwrap().end(Outcome::Success)).is_empty());
 }
+
+#[test]
+fn a_switch_and_a_name_without_room_are_events() {
+    let (clock, observer) = (ManualClock::new(), TracingObserver::default());
+    let registry = Registry::builder().clock(clock).observer(observer).max_resources(1).build();
+    let lines = Lines::of(|| {
+        for name in ["a", "b", "c", ""] {
+            registry.enter(name).unwrap().end(Outcome::Success);
+        }
+        registry.turn_off();
+        registry.turn_off_resource("a");
+    });
+    assert_eq!(
+        lines,
+        [
+            "WARN leap: there are 1 resources, the most there may be: `b` shares `(overflow)`; \
+             max_resources=1 shared=(overflow)",
+            "WARN leap: a name of 0 bytes is none: it shares `(overflow)`; max_resources=1 shared=(overflow)",
+            "WARN leap: all guarding is switched off; is_on=false",
+            "WARN leap: guarding of `a` is switched off; is_on=false resource=a",
+        ]
+    );
+}

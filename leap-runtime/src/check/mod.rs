@@ -23,6 +23,7 @@ mod held;
 pub(crate) mod hot;
 pub(crate) mod isolation;
 mod past;
+mod rest;
 mod shadow;
 pub(crate) mod system;
 

@@ -15,7 +15,7 @@ use std::thread::panicking;
 use std::time::Duration;
 
 use super::scene::{self, Scene};
-use super::{Entry, tell_transition};
+use super::{Entry, Stage, tell_transition};
 use crate::blocked::{Blocked, By, Name, Refusal};
 use crate::check::breaker::Moved;
 use crate::check::call::{Call, Ended, OwnedRequest, Request, Verdict};
@@ -26,7 +26,7 @@ use crate::check::{Admitted, Around, Arrival, Hand, Held, Stop, overloaded};
 use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::resource::{Handle, Resource};
+use crate::resource::{Guarding, Handle, Resource};
 use crate::rule::{RuleId, RuleKind};
 use crate::sync::Ordering;
 use crate::timer::Alarm;
@@ -69,14 +69,14 @@ fn shortly<R>(
     if Context::is_any() {
         return fully(&handle, &Request::of(permits), now);
     }
-    if resource.is_idle() {
+    if resource.guarding() == Guarding::Idle {
         // Relaxed: nobody decides on it here.
         let after = node.passed().fetch_add(permits.into(), Ordering::Relaxed) + u64::from(permits);
         node.enter(after, permits, now);
         return done(Ok(Entry::new(handle, None, Held::default(), now, permits)));
     }
     let plan = resource.plan();
-    if !plan.is_plain() {
+    if !plan.is_plain() || resource.is_off() {
         drop(plan);
         return fully(&handle, &Request::of(permits), now);
     }
@@ -144,6 +144,9 @@ fn settle(mut begun: Begun) -> Result<Entry, Blocked> {
 pub(crate) fn peek(handle: &Handle, request: &Request<'_>) -> Result<(), Blocked> {
     let environment = handle.environment();
     let now = environment.now();
+    if handle.is_off() {
+        return Ok(());
+    }
     handle.turn(now);
     let context = Context::of_call(request.entrance, request.origin);
     let completed = scene::complete(request, context.as_ref());
@@ -160,6 +163,9 @@ pub(crate) fn peek(handle: &Handle, request: &Request<'_>) -> Result<(), Blocked
 /// As [`peek`], for a resource that is not there yet: only what holds for all of them can say no.
 pub(crate) fn peek_new(environment: &Environment, name: &str, request: &Request<'_>) -> Result<(), Blocked> {
     let now = environment.now();
+    if !environment.guards(name) {
+        return Ok(());
+    }
     let Some(system) = environment.system_for(request) else { return Ok(()) };
     let peeked = system.peek(request.permits, now, || environment.now()).map_err(overloaded);
     peeked.map_err(|refusal| Blocked::new(Name::Shared(name.into()), request.permits, &refusal, now))
@@ -169,6 +175,9 @@ pub(crate) fn peek_new(environment: &Environment, name: &str, request: &Request<
 fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, now: Timestamp) -> Begun {
     let resource: &Resource = handle;
     let (node, environment) = (resource.node(), resource.environment());
+    if resource.is_off() {
+        return Begun::Passed(pass_by(handle, request, now));
+    }
     resource.turn(now);
     let context = Context::of_call(request.entrance, request.origin);
     let completed = scene::complete(request, context.as_ref());
@@ -211,7 +220,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             match start {
                 None => Begun::Passed(entry),
                 Some(start) => {
-                    entry.is_waiting = true;
+                    entry.stage = Stage::Waiting;
                     Waiting::begun(Wait::Start(entry), start)
                 }
             }
@@ -235,6 +244,15 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             Begun::Blocked(turn_away(handle, request.permits, &refusal, now))
         }
     }
+}
+
+/// Lets a call through that is not guarded: nothing is asked, and it leaves no trace.
+#[cold]
+fn pass_by(handle: &Handle, request: &Request<'_>, now: Timestamp) -> Entry {
+    let mut entry = Entry::new(handle.clone(), None, Held::default(), now, request.permits.max(1));
+    entry.stage = Stage::Uncounted;
+    entry.scene = Scene::uncounted(Context::of_call(request.entrance, request.origin)).into();
+    entry
 }
 
 /// What is around a call on its way in.
@@ -449,6 +467,8 @@ impl Wait {
                 Begun::Passed(entry)
             }
             Self::Permits(again, ticket, _) if ticket.is_granted() => again.ask(Hand::Permits(ticket)),
+            // Guarding was switched off meanwhile.
+            Self::Permits(again, ..) if again.handle.is_off() => again.ask(Hand::Empty),
             Self::Permits(again, _, blocked) => Begun::Blocked(turn_away_late(&again, blocked)),
             Self::Place(again, place) => again.ask(Hand::Place(place)),
             Self::Over => unreachable!("a wait that is over is not asked again"),

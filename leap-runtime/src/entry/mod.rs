@@ -80,8 +80,7 @@ pub struct Entry {
     scene: Seldom<Scene>,
     entered: Timestamp,
     permits: u32,
-    /// Whether it has passed, and waits for its start.
-    is_waiting: bool,
+    stage: Stage,
     /// What the body said of its call.
     marks: Marks,
     charged: u64,
@@ -89,6 +88,16 @@ pub struct Entry {
     outcome: Option<Outcome>,
     /// Whether a panic was on its way before the call: it is not the call's own. Only asked where nothing is said.
     was_panicking: bool,
+}
+
+/// How far a call has come that was let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Running,
+    /// It has passed, and waits for its start.
+    Waiting,
+    /// It runs, and is counted nowhere: guarding was switched off when it entered.
+    Uncounted,
 }
 
 impl Entry {
@@ -107,7 +116,7 @@ impl Entry {
             scene: Seldom::default(),
             entered,
             permits,
-            is_waiting: false,
+            stage: Stage::Running,
             marks: Marks::INSIDE,
             charged: 0,
             outcome: None,
@@ -119,7 +128,7 @@ impl Entry {
     fn start(&mut self) {
         let now = self.resource.environment().now();
         self.resource.turn(now);
-        self.is_waiting = false;
+        self.stage = Stage::Running;
         self.entered = now;
         self.resource.node().start(self.permits, now);
         if let Some(scene) = &*self.scene {
@@ -186,8 +195,11 @@ impl Entry {
     /// They count as passed at this moment and join the call's permits until its end; isolation, response times and
     /// breakers do not see them. A charge may overdraw a window, which then refuses until it has flowed out. Where a
     /// flow rule stands, at most 2³¹ − 1 are added at once, and fewer where the window of a rule in buckets would come
-    /// to hold more than that.
+    /// to hold more than that. Nothing is added to a call that entered while guarding was [off](crate::Registry::turn_off).
     pub fn charge(&mut self, n: u64) -> u64 {
+        if self.stage == Stage::Uncounted {
+            return 0;
+        }
         let (node, environment) = (self.resource.node(), self.resource.environment());
         let added = self.resource.plan().flow().charge(node.passed(), n, || environment.now());
         let now = environment.now();
@@ -243,6 +255,9 @@ impl Entry {
 
     /// Has the call end as the body said, if it did, else as `judge` says.
     fn judge<R>(&mut self, value: &R, judge: impl FnOnce(&R) -> Outcome) {
+        if self.stage == Stage::Uncounted {
+            return;
+        }
         self.outcome = self.marks.outcome().or_else(|| {
             let (environment, name) = (self.resource.environment(), self.resource.name());
             environment.contain("outcome predicate", &**name, || judge(value)).or(Some(Outcome::Exception))
@@ -255,30 +270,19 @@ fn of_result<T, E>(result: &Result<T, E>) -> Outcome {
     if result.is_ok() { Outcome::Success } else { Outcome::Exception }
 }
 
-impl Drop for Entry {
+impl Entry {
+    /// Counts the end of the call, which has run or was dropped before its start, and tells everybody who wants to know.
     #[inline]
-    fn drop(&mut self) {
-        if !self.marks.is_silent() {
-            self.hear();
-        }
-        let outcome = match self.outcome {
-            Some(outcome) => outcome,
-            // A call that waits has not run yet, and nothing was said of it.
-            None if !self.is_waiting && panicking() && !self.was_panicking => Outcome::Exception,
-            None => Outcome::Cancelled,
-        };
+    fn finish<const HAS_RUN: bool>(&mut self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
         let resource: &Resource = &self.resource;
         let node = resource.node();
-        let now = resource.environment().now();
-        // Before its start it has not run at all.
-        let rt_ns = if self.is_waiting { 0 } else { now.since_ns(self.entered) };
         let permits = u64::from(self.permits) + self.charged;
         resource.turn(now);
         node.complete(outcome, permits, rt_ns, now);
         if let Some(scene) = &mut *self.scene {
             scene.end(outcome, permits, rt_ns, now);
         }
-        if self.is_waiting {
+        if !HAS_RUN {
             cancel_start(node, self.permits, &self.scene, self.plan.as_deref(), &mut self.held);
         }
         if let Some(plan) = &self.plan {
@@ -288,6 +292,43 @@ impl Drop for Entry {
                 end_fully(resource, plan, &mut self.held, permits, outcome, rt_ns, now);
             }
         }
+    }
+
+    /// The end of a call that did not run, or that nobody counts.
+    #[cold]
+    #[inline(never)]
+    fn finish_aside(&mut self) {
+        match self.stage {
+            Stage::Uncounted => {
+                if let Some(scene) = &mut *self.scene {
+                    scene.leave();
+                }
+            }
+            // Hardly anything was said of it, and it has had no time to answer in.
+            Stage::Waiting | Stage::Running => {
+                let now = self.resource.environment().now();
+                self.finish::<false>(self.outcome.unwrap_or(Outcome::Cancelled), 0, now);
+            }
+        }
+    }
+}
+
+impl Drop for Entry {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.marks.is_silent() {
+            self.hear();
+        }
+        if self.stage != Stage::Running {
+            return self.finish_aside();
+        }
+        let outcome = match self.outcome {
+            Some(outcome) => outcome,
+            None if panicking() && !self.was_panicking => Outcome::Exception,
+            None => Outcome::Cancelled,
+        };
+        let now = self.resource.environment().now();
+        self.finish::<true>(outcome, now.since_ns(self.entered), now);
     }
 }
 

@@ -34,6 +34,12 @@ impl Scene {
         Some(Self { has_context: context.is_some(), is_inside: false, context, witnesses })
     }
 
+    /// That of a call which nobody counts: its body runs in its context all the same, for what it calls may be guarded.
+    pub(super) fn uncounted(context: Option<Context>) -> Option<Self> {
+        let witnesses = Witnesses::default();
+        context.map(|context| Self { context: Some(context), has_context: true, is_inside: false, witnesses })
+    }
+
     /// The call passed, and its body may run, perhaps after a wait: what it calls is called from here.
     pub(super) fn pass(&mut self, n: u32, waits: bool, now: Timestamp) {
         self.witnesses.pass(n, waits, now);

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::OVERFLOW;
+
 /// Whether `name` is what `pattern` says, where `*` stands for any text, also none, `\*` for a star and `\\` for a
 /// backslash.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
@@ -62,7 +64,8 @@ impl Globs {
         self.patterns.is_empty()
     }
 
-    /// Those that `name` matches, the most specific first.
+    /// Those whose rules hold for the resource called `name`, the most specific first: it matches them, or those do that share
+    /// it.
     pub(crate) fn matching(&self, name: &str) -> Vec<&Arc<str>> {
         let mut places: Vec<usize> = self.candidates(name).collect();
         places.sort_unstable();
@@ -73,12 +76,39 @@ impl Globs {
         self.candidates(name).next().is_some()
     }
 
-    /// The places of those that `name` matches, in no order.
+    /// The places of those that [match](Self::matching), in no order.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
         let starts = self.lengths.iter().filter_map(|length| name.get(..*length));
         let places = starts.filter_map(|start| self.by_start.get(start)).flatten().copied();
-        places.filter(|place| matches(&self.patterns[*place], name))
+        let matching = places.filter(|place| matches(&self.patterns[*place], name));
+        let shared = if name.starts_with(OVERFLOW) { 0..self.patterns.len() } else { 0..0 };
+        let is_shared = |place: &usize| {
+            let pattern = &self.patterns[*place];
+            is_in_overflow(pattern, name) && !matches(pattern, name)
+        };
+        matching.chain(shared.filter(is_shared))
     }
+}
+
+/// The resource that names share which find no room for one of their own, and for which rules hold by these patterns, the most
+/// specific first. Those rules hold for it.
+pub(crate) fn overflow_of(patterns: &[Arc<str>]) -> Cow<'static, str> {
+    match patterns {
+        [] => Cow::Borrowed(OVERFLOW),
+        patterns => Cow::Owned(format!("{OVERFLOW} {}", patterns.join(BETWEEN))),
+    }
+}
+
+const BETWEEN: &str = " + ";
+
+/// Whether `name` is that of a resource that names share which `pattern` matches.
+fn is_in_overflow(pattern: &str, name: &str) -> bool {
+    let patterns = name.strip_prefix(OVERFLOW).and_then(|rest| rest.strip_prefix(' '));
+    // A pattern may have in it what stands between two.
+    patterns.is_some_and(|patterns| {
+        let [patterns, pattern] = [patterns, pattern].map(|text| format!("{BETWEEN}{text}{BETWEEN}"));
+        patterns.contains(&pattern)
+    })
 }
 
 /// Whether `pattern` stands for more than one name.
@@ -143,6 +173,26 @@ fn parts(pattern: &str) -> Vec<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_patterns_of_a_shared_resource_are_found_in_its_name_also_where_they_look_like_several() {
+        let patterns =
+            |patterns: &[&str]| -> Vec<Arc<str>> { patterns.iter().map(|one| Arc::from(*one)).collect() };
+        let name = overflow_of(&patterns(&["a + b", "orders.*", "*"]));
+        assert_eq!(name, "(overflow) a + b + orders.* + *");
+        for (pattern, is_in) in [
+            ("a + b", true),
+            ("orders.*", true),
+            ("*", true),
+            ("orders", false),
+            ("rders.*", false),
+            ("c", false),
+        ] {
+            assert_eq!(is_in_overflow(pattern, &name), is_in, "{pattern}");
+        }
+        assert!(!is_in_overflow("*", &overflow_of(&[])));
+        assert!(!is_in_overflow("a", "orders + a"));
+    }
 
     #[test]
     fn a_star_stands_for_any_text_and_everything_else_for_itself() {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leap_runtime::{
-    Behavior, Blocked, ContainedPanic, FlowRule, LoadReport, ManualClock, Observer, Outcome, Registry,
-    RuleEvent, RuleSet, Timestamp, Transition,
+    Behavior, Blocked, ContainedPanic, FlowRule, LoadReport, ManualClock, Observer, Outcome, Overflow,
+    Registry, RuleEvent, RuleSet, Switched, Timestamp, Transition,
 };
 
 /// The resource of a test that needs only one.
@@ -99,6 +99,14 @@ impl Observer for Recorder {
 
     fn on_reject(&self, rejected: &RuleEvent) {
         self.note(format!("reject: {rejected}"));
+    }
+
+    fn on_overflow(&self, overflow: &Overflow<'_>) {
+        self.note(format!("overflow: {overflow}"));
+    }
+
+    fn on_switch(&self, switched: &Switched<'_>) {
+        self.note(switched.to_string());
     }
 
     fn on_panic(&self, panic: &ContainedPanic<'_>) {

@@ -137,6 +137,11 @@ impl Flow {
         !self.throttles.is_empty()
     }
 
+    /// Whether no line reaches beyond `now`, as none does in a new flow.
+    pub(crate) fn has_no_line(&self, now: Timestamp) -> bool {
+        self.throttles.iter().all(|throttle| throttle.next_start() <= now)
+    }
+
     /// Whether it is to be built anew, because something in it will not be able to tell the time for long.
     pub(crate) fn is_worn_out(&self, now: Timestamp) -> bool {
         let mut throttles = self.throttles.iter().chain(&self.parked);

@@ -217,7 +217,7 @@ impl Throttle {
     }
 
     /// When a call of one permit starts next, at the earliest.
-    fn next_start(&self) -> Timestamp {
+    pub(super) fn next_start(&self) -> Timestamp {
         let word = self.line.word.load(Ordering::Relaxed);
         match self.pace {
             Pace::Even { .. } => self.line.moment(word),
