@@ -14,7 +14,7 @@ use std::task::{self, Poll, Waker};
 use common::{R, Recorder, call, ms, passes, qps, registry, registry_with};
 use leap_runtime::{
     Behavior, Blocked, BreakerRule, BreakerState, Call, Check, Context, Ended, FlowRule, HotRule, InRegistry,
-    IsolationRule, ManualClock, Outcome, Registry, RuleSet, SystemRule, Verdict, current, guarded,
+    IsolationRule, ManualClock, Mode, Outcome, Registry, RuleSet, SystemRule, Verdict, current, guarded,
 };
 
 /// Permits passed, blocked and completed, and those in flight, since the start.
@@ -237,6 +237,17 @@ fn own_checks_are_not_asked_but_told_the_end_of_calls_that_they_let_pass() {
     registry.turn_on();
     drop(during);
     assert_eq!(counted(), [1, 1]);
+}
+
+#[test]
+fn rules_in_shadow_are_not_asked_either() {
+    let (registry, _) = registry_with(RuleSet::new().flow(R, qps(0.0).with_mode(Mode::Shadow)));
+    let asked = || registry.stats(R).unwrap().shadows()[0].asked();
+    assert_eq!((passes(&registry, R, 3), asked()), (3, 3));
+    registry.turn_off();
+    assert_eq!((passes(&registry, R, 3), asked()), (3, 3));
+    registry.turn_on();
+    assert_eq!((passes(&registry, R, 3), asked()), (3, 6));
 }
 
 #[test]
