@@ -137,6 +137,28 @@ impl fmt::Display for RuleEvent {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for RuleEvent {
+    /// The action and the error as text, the time of the wall clock in ms since 1970.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+
+        let since_1970 = self.wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let [added, changed, removed] = self.counts();
+        let mut event = serializer.serialize_struct("RuleEvent", 9)?;
+        event.serialize_field("version", &self.version)?;
+        event.serialize_field("action", &self.action.to_string())?;
+        event.serialize_field("source", &self.source)?;
+        event.serialize_field("note", &self.note)?;
+        event.serialize_field("wall_ms", &u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))?;
+        event.serialize_field("added", &added)?;
+        event.serialize_field("changed", &changed)?;
+        event.serialize_field("removed", &removed)?;
+        event.serialize_field("error", &self.error().map(ToString::to_string))?;
+        event.end()
+    }
+}
+
 /// The rules from outside of a registry.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {

@@ -771,7 +771,7 @@ mod json {
         id: String,
         kind: &'static str,
         rule: String,
-        enforced: bool,
+        mode: Mode,
     }
 
     pub(super) fn rules<S: Serializer>(rules: &[(RuleId, Rule)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -781,7 +781,7 @@ mod json {
                 id: id.to_string(),
                 kind: rule.kind().name(),
                 rule: rule.to_string(),
-                enforced: rule.mode() == Mode::Enforce,
+                mode: rule.mode(),
             })?;
         }
         list.end()

@@ -401,8 +401,8 @@ impl World {
 
     /// Other rules stand from now on.
     fn stand(&mut self, sets: Vec<Set>, version: u64) {
-        self.sets = sets.clone();
-        self.versions.push_back((version, sets));
+        self.versions.push_back((version, sets.clone()));
+        self.sets = sets;
         if self.versions.len() > 17 {
             self.versions.pop_front();
         }
@@ -563,9 +563,8 @@ impl World {
             match succeeds {
                 _ if rule.n_probes != n_probes => rule.is_known &= succeeds,
                 true if is_probe => rule.open_until = None,
-                true => {}
                 false if is_probe || rule.open_until.is_none() => rule.open_until = Some(self.now + OPEN),
-                false => {}
+                _ => {}
             }
         }
     }

@@ -48,7 +48,7 @@ fn an_idle_resource_has_nulls_where_there_is_no_figure() {
             "previous_second_passed": 0,
             "breakers": [], "hot": [], "shadows": [], "origins": [], "entrances": [],
             "rules": [
-                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2.5 per 1s, exact", "enforced": true },
+                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2.5 per 1s, exact", "mode": "enforce" },
             ],
         })
     );
@@ -128,16 +128,16 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
             }],
             "origins": [], "entrances": [],
             "rules": [
-                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 4 per 1s, exact", "enforced": true },
+                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 4 per 1s, exact", "mode": "enforce" },
                 {
                     "id": "loaded/isolation/0", "kind": "isolation",
-                    "rule": "isolation: at most 9 in flight", "enforced": false,
+                    "rule": "isolation: at most 9 in flight", "mode": "off",
                 },
                 {
                     "id": "loaded/slow_ratio/0", "kind": "slow_ratio",
-                    "rule": "slow_ratio: over 0.5 slower than 10ms of at least 1 calls in 1s, open 5s", "enforced": true,
+                    "rule": "slow_ratio: over 0.5 slower than 10ms of at least 1 calls in 1s, open 5s", "mode": "enforce",
                 },
-                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2 per 1s, exact", "enforced": false },
+                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2 per 1s, exact", "mode": "off" },
             ],
         })
     );
@@ -186,6 +186,32 @@ fn a_load_report_names_its_counts_and_notes() {
             ],
             "notes": ["`b`: flow: 4000000000 per 1s, strict in 100 buckets: a limit above 2147483647 per window is no limit"],
         })
+    );
+}
+
+#[test]
+fn what_was_done_to_the_rules_is_told_with_what_was_refused() {
+    let registry = Registry::builder().clock(ManualClock::new()).build();
+    let source = registry.source("limits.toml").note("nightly");
+    source.load(RuleSet::new().flow("a", qps(1.0))).unwrap();
+    source.load(RuleSet::new().flow("", qps(1.0))).unwrap_err();
+    let mut audit = to_value(registry.audit()).unwrap();
+    for event in audit.as_array_mut().unwrap() {
+        assert!(event.as_object_mut().unwrap().remove("wall_ms").unwrap().is_u64());
+    }
+    assert_eq!(
+        audit,
+        json!([
+            {
+                "version": 1, "action": "load", "source": "limits.toml", "note": "nightly",
+                "added": 1, "changed": 0, "removed": 0, "error": null,
+            },
+            {
+                "version": 1, "action": "load", "source": "limits.toml", "note": "nightly",
+                "added": 0, "changed": 0, "removed": 0,
+                "error": "the rules are not loaded: rule 0: `resource`: a name must not be empty",
+            },
+        ])
     );
 }
 

@@ -8,13 +8,11 @@
 //! what the registry takes of the heap after a tenth of the calls and after all. The exit code is 1 if that grows, or if an
 //! idle resource takes more than 2 KiB.
 
-#[path = "hot_path/alloc.rs"]
-mod alloc;
-
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use leap_benches::alloc;
 use leap_runtime::{Behavior, FlowRule, ManualClock, Outcome, Registry, RuleSet};
 
 const ROOM: u64 = 10_000;
