@@ -141,7 +141,9 @@ impl Rulebook {
     /// The names and patterns whose rules are others than they were `before`.
     pub(crate) fn touched_since(&self, before: &Self) -> Vec<Arc<str>> {
         let mut touched = vec![];
-        for (_, before, after) in self.beside(before) {
+        for (_, before, after) in
+            self.beside(before).filter(|(_, before, after)| !std::ptr::eq(*before, *after))
+        {
             let is_same = |(before, after)| are_same(before, after);
             let groups = before.beside(after).filter(|(_, one, other)| !one.zip(*other).is_some_and(is_same));
             touched.extend(groups.map(|(name, ..)| Arc::clone(name)));

@@ -87,7 +87,8 @@ impl Source {
     /// [`LoadError::Rejected`] with all that is wrong: a name that is empty or over 1 KiB, an id that is given twice, a rule
     /// of the system for a resource. [`LoadError::Conflict`] if another version stands than [expected](Self::if_version).
     pub fn load(&self, rules: RuleSet) -> Result<LoadReport, LoadError> {
-        let chapter = self.chapter(rules);
+        // Once: what is loaded does not depend on what stands when its turn comes.
+        let chapter = self.chapter(rules.sharing(self.registry.rules().book().rules_of(self.name)));
         self.change(RuleAction::Load, |_| chapter.clone())
     }
 
@@ -551,6 +552,27 @@ mod tests {
         registry.load(RuleSet::new()).unwrap();
         assert!(is_idle(&registry, "stock.read"));
         drop(entry);
+    }
+
+    #[test]
+    fn versions_hold_what_did_not_change_together() {
+        let registry = Registry::new();
+        let limit = |limit| FlowRule::new(limit, Behavior::Reject).unwrap();
+        let set =
+            |changed| RuleSet::new().flow("a", limit(1.0)).flow("b", limit(changed)).flow("c", limit(1.0));
+        registry.load(set(1.0)).unwrap();
+        let before = registry.rules().book();
+        let is_shared = |name| {
+            let groups = [registry.rules().book(), Arc::clone(&before)]
+                .map(|book| book.rules_of(LOADED).group(name).cloned());
+            groups[0].as_ref().zip(groups[1].as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        registry.load(set(2.0)).unwrap();
+        assert_eq!(["a", "b", "c"].map(is_shared), [true, false, true]);
+        // What is the same, but elsewhere in the set, stands there too.
+        registry.load(RuleSet::new().flow("c", limit(1.0)).flow("a", limit(1.0))).unwrap();
+        let order: Vec<_> = registry.loaded().iter().map(ToString::to_string).collect();
+        assert_eq!(order, ["c/flow/0", "a/flow/0"]);
     }
 
     #[test]

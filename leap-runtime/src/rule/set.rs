@@ -38,7 +38,7 @@ pub struct RuleSet {
     rules: BTreeMap<Arc<str>, Group>,
     system: Group,
     /// How many were added so far.
-    n_added: u32,
+    n_added: usize,
 }
 
 /// The rules of a set for one resource or pattern, in the order in which they were added.
@@ -57,7 +57,7 @@ pub struct NamedRule {
     pub(crate) rule: Rule,
     /// Its place among those of its kind for the same resource that have no id, shadows for themselves; 0 if it has one.
     pub(crate) position: usize,
-    index: u32,
+    index: usize,
 }
 
 /// What stands behind the id of a version in shadow.
@@ -107,7 +107,7 @@ impl NamedRule {
 
     pub(crate) fn rejection(&self, field: &str, reason: impl fmt::Display) -> Rejection {
         Rejection {
-            index: Some(self.index as usize),
+            index: Some(self.index),
             id: self.id().map(str::to_owned),
             resource: self.resource().map(str::to_owned),
             field: Some(field.to_owned()),
@@ -327,6 +327,20 @@ impl RuleSet {
         }
     }
 
+    /// The same set, with what it says in the same way as `other` held by both: so versions that differ in little take little.
+    pub(crate) fn sharing(mut self, other: &Self) -> Self {
+        let places = |group: &Group| group.iter().map(|rule| rule.index).collect::<Vec<_>>();
+        for (name, group) in &mut self.rules {
+            if let Some(standing) = other.rules.get(name)
+                && group == standing
+                && places(group) == places(standing)
+            {
+                *group = Arc::clone(standing);
+            }
+        }
+        self
+    }
+
     /// The two versions that `id` finds: the one that decides or is off, and the one in shadow.
     pub(crate) fn both_versions(&self, id: &str) -> (Option<&NamedRule>, Option<&NamedRule>) {
         let id = id.strip_suffix(SHADOW).unwrap_or(id);
@@ -344,7 +358,7 @@ impl RuleSet {
         let mut new = NamedRule { resource, id, rule, position: 0, index: self.n_added };
         new.position = position(group, &new);
         group.push(new);
-        self.n_added = self.n_added.saturating_add(1);
+        self.n_added += 1;
     }
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
