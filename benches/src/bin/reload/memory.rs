@@ -43,6 +43,11 @@ pub(crate) fn all(plan: Plan) -> Vec<Memory> {
         of("loads, all rules changed", &|registry, version| {
             registry.load(set(&names, version)).expect(expected);
         }),
+        of("loads, one rule changed", &|registry, version| {
+            let mut rules = set(&names, 0);
+            rules.remove(&id(321));
+            registry.load(rules.named(id(321), &names[321], limit(version))).expect(expected);
+        }),
         of("loads under ids that were never there before", &|registry, version| {
             registry.load(set_under(&names, &format!("{version:04}-"), 0)).expect(expected);
         }),
