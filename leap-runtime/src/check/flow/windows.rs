@@ -11,8 +11,9 @@
 //! current if it is newer, and the exchange fails. Times in the log are written after the exchange; whoever meets a
 //! number that is not written yet writes it (see `window/pass_log.rs`).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::iter::once;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -113,11 +114,14 @@ impl Windows {
         let now = reading();
         // Before what is carried is counted: what passes in between then counts twice and not never.
         let passed = total.load(Ordering::Acquire);
-        let find = |id: &RuleId| {
-            let others = others.iter().map(|(windows, total)| (*windows, *total));
-            let mut all = [(previous, total)].into_iter().chain(others);
-            all.find_map(|(windows, total)| Some(Standing { limit: windows.limit(id)?, windows, total }))
-        };
+        // Where an id stands twice, the first is meant.
+        let mut before: HashMap<&RuleId, Standing<'_>> = HashMap::new();
+        for (windows, total) in once((previous, total)).chain(others.iter().copied()) {
+            for limit in windows.limits.iter().chain(&windows.parked) {
+                before.entry(&limit.terms.id).or_insert(Standing { limit, windows, total });
+            }
+        }
+        let find = |id: &RuleId| before.get(id).copied();
         let limited = |mode: Mode| {
             let windowed = rules.iter().filter(move |(_, rule)| !rule.is_paced() && rule.mode() == mode);
             windowed.filter_map(|(id, rule)| Some((id, rule, rule.permits()?)))
@@ -172,11 +176,6 @@ impl Windows {
             Self { limits, parked, to_open, lowered, is_moving, placed, unusual, log, watched, is_told };
         let to_open: Vec<_> = windows.parked.iter().flat_map(Limit::rings).cloned().collect();
         windows.opening(&to_open)
-    }
-
-    /// The limit of that rule, also while it is off.
-    fn limit(&self, id: &RuleId) -> Option<&Limit> {
-        self.limits.iter().chain(&self.parked).find(|limit| limit.terms.id == id.clone())
     }
 
     /// The same windows, with these rings too opened before anything is counted.
@@ -814,6 +813,7 @@ fn shape_of(rule: &FlowRule) -> Shape {
 }
 
 /// A limit as it stood before, in the windows and on the total that it stood in.
+#[derive(Clone, Copy)]
 struct Standing<'a> {
     limit: &'a Limit,
     windows: &'a Windows,
