@@ -149,6 +149,21 @@ fn a_limit_that_is_changed_under_load_holds_at_once_and_no_change_is_a_burst() {
 }
 
 #[test]
+fn a_candidate_in_shadow_foretells_what_it_does_when_it_is_promoted() {
+    assert_prints(
+        env!("CARGO_BIN_EXE_shadow"),
+        &[
+            "     1      40       60        100          30%          30         40           0%  ####################",
+            "     3      40       60        100          30%          30         40         100%  ####################",
+            "rules: 0 added, 2 changed, 1 kept, 0 removed",
+            "     6      70       30        100          60%           0         70         100%  ###################################",
+            "     8      70       30        100          60%           0         70           0%  ###################################",
+            "    10      40       60        100          30%          30         40           0%  ####################",
+        ],
+    );
+}
+
+#[test]
 fn without_a_rule_every_call_passes() {
     let figures = figures(&["--rows", "500"]);
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::blocked::Blocked;
 use crate::clock::Timestamp;
 use crate::event::{ContainedPanic, LoadReport, Observer, Overflow, Switched, Transition};
+use crate::history::RuleEvent;
 
 /// One `tracing` event per transition, load, switch, contained panic, and name without room; blocks at most once per second and resource, with
 /// the number of blocks since the last such event.
@@ -105,7 +106,26 @@ impl Observer for TracingObserver {
     fn on_load(&self, report: &LoadReport) {
         let (added, changed, kept, removed) =
             (report.added(), report.changed(), report.kept(), report.removed());
-        ::tracing::info!(target: "leap", added, changed, kept, removed, "{report}");
+        let version = report.version();
+        ::tracing::info!(
+            target: "leap",
+            version,
+            added,
+            changed,
+            kept,
+            removed,
+            "rules: {added} added, {changed} changed, {kept} kept, {removed} removed"
+        );
+        for change in report.changes() {
+            ::tracing::debug!(target: "leap", version, source = change.source(), "rule {change}");
+        }
+        for note in report.notes() {
+            ::tracing::warn!(target: "leap", version, "{note}");
+        }
+    }
+
+    fn on_reject(&self, rejected: &RuleEvent) {
+        ::tracing::warn!(target: "leap", version = rejected.version(), "rules: {rejected}");
     }
 
     fn on_overflow(&self, overflow: &Overflow<'_>) {

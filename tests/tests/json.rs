@@ -137,7 +137,7 @@ fn a_busy_resource_has_times_in_milliseconds_and_counts_by_kind() {
                     "id": "loaded/slow_ratio/0", "kind": "slow_ratio",
                     "rule": "slow_ratio: over 0.5 slower than 10ms of at least 1 calls in 1s, open 5s", "mode": "enforce",
                 },
-                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2 per 1s, exact", "mode": "off" },
+                { "id": "loaded/flow/0", "kind": "flow", "rule": "flow: 2 per 1s, exact", "mode": "shadow" },
             ],
         })
     );

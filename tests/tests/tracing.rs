@@ -104,6 +104,7 @@ fn each_load_and_each_transition_is_an_event() {
     let breaker = BreakerRule::error_count(0).with_min_calls(1).unwrap();
     let lines = Lines::of(|| {
         registry.load(RuleSet::new().breaker("a", breaker)).unwrap();
+        registry.load(RuleSet::new().breaker("", breaker)).unwrap_err();
         registry.enter("a").unwrap().end(Outcome::Exception);
         clock.advance(Duration::from_secs(5));
         registry.enter("a").unwrap().end(Outcome::Success);
@@ -111,7 +112,11 @@ fn each_load_and_each_transition_is_an_event() {
     assert_eq!(
         lines,
         [
-            "INFO leap: rules: 1 added, 0 changed, 0 kept, 0 removed; added=1 changed=0 kept=0 removed=0",
+            "INFO leap: rules: 1 added, 0 changed, 0 kept, 0 removed; added=1 changed=0 kept=0 removed=0 version=1",
+            "DEBUG leap: rule added a/error_count/0: error_count: over 0 of at least 1 calls in 1s, open 5s; source=loaded \
+             version=1",
+            "WARN leap: rules: version 1: load by loaded refused: the rules are not loaded: rule 0: `resource`: a name must \
+             not be empty; version=1",
             "WARN leap: breaker opened; from=closed resource=a rule=loaded/error_count/0 to=open",
             "INFO leap: breaker is half-open; from=open resource=a rule=loaded/error_count/0 to=half-open",
             "INFO leap: breaker is closed; from=half-open resource=a rule=loaded/error_count/0 to=closed",

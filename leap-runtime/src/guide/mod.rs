@@ -19,6 +19,8 @@
 //!
 //! A call that is more important than others may wait where they are blocked: see [priority].
 //!
+//! How rules are changed while calls run, tried in shadow and taken back: [changing rules](changing_rules).
+//!
 //! Rules add up: a resource may have any number of them, of any kind, and a call passes if all of them let it. A good start
 //! for a dependency is an isolation and a breaker; for a front door a flow rule, a hot parameter and the system's CPU.
 //!
@@ -128,12 +130,18 @@
 //! | `fallback`, `defaultFallback` (of exceptions) | none: errors are returned as they are | |
 //! | `exceptionsToIgnore` | `ignore(pattern)` | |
 //! | `XxxRuleManager.loadRules` | | [`Registry::load`](crate::Registry::load): one set for all kinds |
+//! | data sources, `register2Property` | | [`Source`](crate::Source): several, the later ones stronger |
+//! | a rule whose resource is a regular expression | | a pattern: `orders.*` |
+//! | `MAX_SLOT_CHAIN_SIZE` | | [`Builder::max_resources`](crate::Builder::max_resources) |
+//! | `Constants.ON` | | [`turn_off`](crate::Registry::turn_off), [`turn_on`](crate::Registry::turn_on) |
 //! | `ProcessorSlot` | | [`Check`](crate::Check) |
 //! | `MetricExtension`, breakers' observers | | [`Observer`](crate::Observer) |
 //!
-//! What has no counterpart yet: clusters (token server and client), the dashboard and its transport, data sources (rules
-//! from files, Nacos, Apollo, …), metric logs, rules whose resource is a regular expression, adapters for gateways and frameworks.
+//! What has no counterpart yet: clusters (token server and client), the dashboard and its transport, what fetches rules
+//! (from files, Nacos, Apollo, …), metric logs, adapters for gateways and frameworks.
 
+#[doc = include_str!("changing_rules.md")]
+pub mod changing_rules {}
 #[doc = include_str!("flow.md")]
 pub mod flow {}
 #[doc = include_str!("warm_up.md")]

@@ -140,7 +140,8 @@ fn a_set_of_rules_is_loaded_whole_or_not_at_all() {
         (String::new(), "the rules are not loaded: rule 2: `resource`: a name must not be empty"),
         (
             "x".repeat(1_025),
-            "the resource name `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is 1025 bytes long; at most 1024 are allowed",
+            "the rules are not loaded: rule 2 of `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`: \
+             `resource`: a name of 1025 bytes is too long: at most 1024",
         ),
     ] {
         let wrong = RuleSet::new().flow("orders", limit(100.0)).flow("a", limit(0.0)).flow(name, limit(1.0));

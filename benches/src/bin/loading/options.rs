@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
-reload [--quick] [--json FILE]
+loading [--quick] [--json FILE]
     times calls while rules are loaded, loading alone, and the memory of many loads; --quick in fewer and shorter rounds
-reload --once LOAD N
+loading --once LOAD N
     makes one load of the table of loads N times, for a profiler";
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What loading rules costs: the calls that run meanwhile, the load itself, and memory.
 //!
 //! ```text
-//! cargo run --release -p leap-benches --bin reload [-- --quick] [--json FILE]
+//! cargo run --release -p leap-benches --bin loading [-- --quick] [--json FILE]
 //! ```
 //!
 //! Calls are timed one by one, half through call sites and half by name, over 5 000 resources with two rules each. Rows are
@@ -13,7 +13,7 @@
 //! To see where the time of one load goes:
 //!
 //! ```text
-//! perf record -g target/release/reload --once "load 10 000, all changed" 30
+//! perf record -g target/release/loading --once "load 10 000, all changed" 30
 //! ```
 
 mod calls;
@@ -74,6 +74,6 @@ fn measure(options: &Options) -> ExitCode {
 }
 
 fn refuse(why: &str) -> ExitCode {
-    eprintln!("reload: {why}");
+    eprintln!("loading: {why}");
     ExitCode::from(2)
 }
