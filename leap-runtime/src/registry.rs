@@ -1,6 +1,6 @@
 //! The registry: every resource by name, and the one global of the crate.
 
-use std::cell::RefCell;
+use std::cell::{LazyCell, RefCell};
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
@@ -25,7 +25,8 @@ use crate::event::{Observer, Switched};
 use crate::history::Rules;
 use crate::key::{Key, ToKey};
 use crate::resource::{Handle, Resource};
-use crate::roster::{Place, Roster, RosterStats};
+use crate::roster::{Roster, RosterStats};
+use crate::rule::pattern::overflow_of;
 use crate::rule::{OVERFLOW, Rule, is_name};
 use crate::timer::{self, Sleep};
 use crate::tree::CallTree;
@@ -398,20 +399,12 @@ impl Registry {
 
     /// The resource that a call of that name enters: its own where there is room.
     fn resource_of_call(&self, name: &str) -> Arc<Resource> {
-        self.made_ready(self.inner.roster.enter(name, || self.place(name), |name| self.make(name)))
+        let shared = || overflow_of(&self.rules().book().globs_for(name));
+        self.made_ready(self.inner.roster.enter(name, shared, |name| self.make(name)))
     }
 
     fn make(&self, name: Arc<str>) -> Resource {
         Resource::new(name, Arc::clone(&self.inner.environment))
-    }
-
-    /// What is known of a name that has no resource. One that a rule names exactly, or that a function has, always has one.
-    fn place(&self, name: &str) -> Place {
-        if self.inner.environment.is_resource_on(name) {
-            Place::Matched(self.rules().book().globs_for(name))
-        } else {
-            Place::Own
-        }
     }
 
     /// The resource of that name, if it was made.
@@ -692,10 +685,11 @@ impl<'a> EnterWith<'a> {
     /// The [`Blocked`] that the call would get.
     pub fn would_pass(self) -> Result<(), Blocked> {
         let (registry, name) = (self.registry, usable(self.resource));
-        let found = registry.inner.roster.look(name, || registry.place(name));
+        let globs = LazyCell::new(|| registry.rules().book().globs_for(name));
+        let found = registry.inner.roster.look(name, || overflow_of(&globs));
         // Rules that name it have made it, and those of patterns would hold for it: asked of one that nobody else sees.
-        let is_matched = || !registry.rules().book().globs_for(name).is_empty();
-        let resource = found.or_else(|| is_matched().then(|| Arc::new(registry.make(name.into()))));
+        let made = || (!globs.is_empty()).then(|| Arc::new(registry.make(name.into())));
+        let resource = found.or_else(made);
         self.with(|request| match resource {
             Some(resource) => entry::peek(&Handle::Shared(registry.made_ready(resource)), request),
             None => entry::peek_new(&registry.inner.environment, name, request),

@@ -6,29 +6,31 @@
 //!
 //! # Why one name is one resource
 //!
-//! The map holds an `Arc` of each resource, and hands out clones only under the lock of the name's shard. A resource is taken
-//! away under the same lock, for writing, and only where `Arc::get_mut` says that the map's is the only one: then no call is in
-//! it, none can find it before it is gone, and what those before have counted is seen. So the resource that a name gets later is
-//! the only one of that name that anybody can count on; and an entry, which holds its resource, ends where it began.
+//! The map holds an `Arc` of each resource, and clones are handed out only under the lock of the name's shard. A resource is
+//! taken away under the same lock, for writing, and only where `Arc::get_mut` says that the map's is the only one: then no call
+//! is in it, none can find it before it is gone, and what those before have counted is seen. So the resource that a name gets
+//! later is the only one of that name that anybody can count on; and an entry, which holds its resource, ends where it began.
+//!
+//! # Who makes room
+//!
+//! A queue has each name of the map once, from soon after it was added. Whoever needs room tries the first few: one at rest
+//! leaves, any other goes to the back. Nobody leaves but by the queue, so it has no names of those that are gone. It is locked
+//! before a shard and never while one is: shards are waited for with the queue locked, and never the other way round.
 
-use std::collections::BTreeSet;
-use std::collections::hash_map::RandomState;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use hashbrown::HashTable;
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
 
 use crate::clock::Timestamp;
 use crate::environment::Environment;
 use crate::event::Overflow;
 use crate::resource::Resource;
-use crate::rule::pattern::overflow_of;
 use crate::rule::{OVERFLOW, is_name};
-
-/// How many shards there are. Fixed, so that memory does not depend on how many processors there are.
-const N_SHARDS: usize = 64;
 
 /// How many resources are looked at to find one at rest.
 const SCAN: usize = 16;
@@ -39,8 +41,10 @@ const TOLD_MAX: usize = 1_000;
 /// The resources of a registry.
 pub(crate) struct Roster {
     environment: Arc<Environment>,
-    shards: Box<[Padded]>,
-    hasher: RandomState,
+    /// Each key is its resource's own name.
+    slots: DashMap<Arc<str>, Slot>,
+    /// The names, in the order in which they are asked to make room.
+    queue: Mutex<VecDeque<Arc<str>>>,
     max: usize,
     /// Resources that are there, or for which a place is reserved, but for those that names share.
     n: AtomicUsize,
@@ -55,37 +59,13 @@ pub(crate) struct Roster {
     told: RwLock<BTreeSet<Box<str>>>,
 }
 
-/// By itself on its cache lines: callers of two names do not hold each other up.
-#[derive(Default)]
-#[repr(align(128))]
-struct Padded(RwLock<Shard>);
-
-#[derive(Default)]
-struct Shard {
-    /// Places in `slots`.
-    index: HashTable<u32>,
-    slots: Vec<Slot>,
-    /// Where the next search for one at rest begins.
-    hand: usize,
-}
-
 struct Slot {
-    hash: u64,
     resource: Arc<Resource>,
     /// Whether names without room share it. So it takes up no room itself.
     is_shared: bool,
-    /// What the resource had counted when the hand last came by, and a moment before which that was.
+    /// What the resource had counted when it was last asked to make room, and a moment before which that was.
     activity: u64,
     since: Timestamp,
-}
-
-/// What is known of a name that is entered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Somebody counts on it by this name: it has a resource of its own, also beyond the cap.
-    Own,
-    /// Rules hold for it by these patterns, the most specific first; or none does.
-    Matched(Vec<Arc<str>>),
 }
 
 impl Roster {
@@ -93,8 +73,8 @@ impl Roster {
     pub(crate) fn new(max: usize, environment: Arc<Environment>) -> Self {
         Self {
             environment,
-            shards: (0..N_SHARDS).map(|_| Padded::default()).collect(),
-            hasher: RandomState::new(),
+            slots: DashMap::new(),
+            queue: Mutex::default(),
             max,
             n: AtomicUsize::new(0),
             n_shared: AtomicUsize::new(0),
@@ -110,8 +90,7 @@ impl Roster {
     /// The resource of that name, if there is one.
     #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Resource>> {
-        let hash = self.hasher.hash_one(name);
-        self.read(shard_of(hash)).find(hash, name)
+        self.slots.get(name).map(|slot| Arc::clone(&slot.resource))
     }
 
     /// The resource that somebody counts on by its name, made if it is new. `make` is called with the shard locked, so that it
@@ -120,35 +99,17 @@ impl Roster {
         self.get_or_add(name, false, make)
     }
 
-    fn get_or_add(
-        &self,
-        name: &str,
-        is_shared: bool,
-        make: impl FnOnce(Arc<str>) -> Resource,
-    ) -> Arc<Resource> {
-        let hash = self.hasher.hash_one(name);
-        let known = self.read(shard_of(hash)).find(hash, name);
-        known.unwrap_or_else(|| {
-            let mut shard = self.write(shard_of(hash));
-            shard.find(hash, name).unwrap_or_else(|| {
-                let resource = Arc::new(make(name.into()));
-                let n = if is_shared { &self.n_shared } else { &self.n };
-                n.fetch_add(1, Relaxed);
-                shard.insert(hash, resource, is_shared)
-            })
-        })
-    }
-
-    /// The resource that a call of that name enters. `place` is asked of a name that has none yet, with no lock held.
+    /// The resource that a call of that name enters. `shared` is asked for the [name](crate::rule::pattern::overflow_of) of the
+    /// one that it shares if there is no room, with no lock held.
     #[inline]
     pub(crate) fn enter(
         &self,
         name: &str,
-        place: impl FnOnce() -> Place,
+        shared: impl FnOnce() -> Cow<'static, str>,
         make: impl Fn(Arc<str>) -> Resource,
     ) -> Arc<Resource> {
         let known = if is_name(name) { self.get(name) } else { None };
-        known.unwrap_or_else(|| self.enter_new(name, place, make))
+        known.unwrap_or_else(|| self.enter_new(name, shared, make))
     }
 
     #[cold]
@@ -156,7 +117,7 @@ impl Roster {
     fn enter_new(
         &self,
         name: &str,
-        place: impl FnOnce() -> Place,
+        shared: impl FnOnce() -> Cow<'static, str>,
         make: impl Fn(Arc<str>) -> Resource,
     ) -> Arc<Resource> {
         if !is_name(name) {
@@ -167,33 +128,33 @@ impl Roster {
             }
             return shared;
         }
-        match place() {
-            _ if name == OVERFLOW => self.get_or_add(name, true, make),
-            Place::Own => self.own(name, make),
-            Place::Matched(patterns) => {
-                let added = self.add_if_room(name, &make);
-                added.unwrap_or_else(|| self.share(name, &patterns, make))
-            }
+        if name == OVERFLOW {
+            return self.get_or_add(name, true, make);
         }
+        if self.is_counted_on(name) {
+            return self.own(name, make);
+        }
+        self.add_if_room(name, &make).unwrap_or_else(|| self.share(name, &shared(), make))
     }
 
     /// The resource that a call of that name would enter now, unless that would be a new one.
-    pub(crate) fn look(&self, name: &str, place: impl FnOnce() -> Place) -> Option<Arc<Resource>> {
+    pub(crate) fn look(
+        &self,
+        name: &str,
+        shared: impl FnOnce() -> Cow<'static, str>,
+    ) -> Option<Arc<Resource>> {
         if !is_name(name) {
             return self.get(OVERFLOW);
         }
-        self.get(name).or_else(|| match place() {
-            Place::Matched(patterns) if !self.has_room_for(name) => self.get(&overflow_of(&patterns)),
-            Place::Own | Place::Matched(_) => None,
+        self.get(name).or_else(|| {
+            let is_new = self.is_counted_on(name) || self.has_room();
+            if is_new { None } else { self.get(&shared()) }
         })
     }
 
     /// All resources, in the order of their names.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
-        let of_shard = |shard: usize| -> Vec<_> {
-            self.read(shard).slots.iter().map(|slot| Arc::clone(&slot.resource)).collect()
-        };
-        let mut all: Vec<_> = (0..N_SHARDS).flat_map(of_shard).collect();
+        let mut all: Vec<_> = self.slots.iter().map(|slot| Arc::clone(&slot.resource)).collect();
         all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         all
     }
@@ -209,51 +170,87 @@ impl Roster {
         }
     }
 
+    /// Whether somebody counts on a name that has no resource: one that a function has, or a rule names, always has one.
+    fn is_counted_on(&self, name: &str) -> bool {
+        !self.environment.is_resource_on(name)
+    }
+
+    fn get_or_add(
+        &self,
+        name: &str,
+        is_shared: bool,
+        make: impl FnOnce(Arc<str>) -> Resource,
+    ) -> Arc<Resource> {
+        self.get(name).unwrap_or_else(|| {
+            let n = if is_shared { &self.n_shared } else { &self.n };
+            // Relaxed, here and below: only a number.
+            n.fetch_add(1, Relaxed);
+            self.add(name, is_shared, Room(n), make)
+        })
+    }
+
     /// Adds a name, unless there is no room. The first time that the cap is in the way is told.
     fn add_if_room(&self, name: &str, make: impl FnOnce(Arc<str>) -> Resource) -> Option<Arc<Resource>> {
-        let now = self.environment.now();
-        let hash = self.hasher.hash_one(name);
-        let home = shard_of(hash);
-        // Dropped after the lock, for there is much to drop.
-        let mut evicted = vec![];
-        let mut shard = self.write(home);
-        if let Some(known) = shard.find(hash, name) {
-            return Some(known);
+        if let Some(room) = self.reserve() {
+            return Some(self.add(name, false, room, make));
         }
-        let (room, is_full) = match self.reserve() {
-            Some(room) => (Some(room), false),
-            None => (self.make_room(&mut shard, home, now, &mut evicted), true),
-        };
-        let added = room.map(|room| {
-            let resource = Arc::new(make(name.into()));
-            room.keep();
-            shard.insert(hash, resource, false)
-        });
-        drop(shard);
-        drop(evicted);
-        if is_full && added.is_some() && !self.has_told_of_cap.swap(true, Relaxed) {
+        // The last place may have gone to this very name.
+        let Some(room) = self.make_room() else { return self.get(name) };
+        let added = self.add(name, false, room, make);
+        if !self.has_told_of_cap.swap(true, Relaxed) {
             self.tell(name, None);
         }
-        added
+        Some(added)
+    }
+
+    /// Adds a name, unless somebody else has just done so.
+    fn add(
+        &self,
+        name: &str,
+        is_shared: bool,
+        room: Room<'_>,
+        make: impl FnOnce(Arc<str>) -> Resource,
+    ) -> Arc<Resource> {
+        let resource = match self.slots.entry(name.into()) {
+            Entry::Occupied(known) => return Arc::clone(&known.get().resource),
+            Entry::Vacant(place) => {
+                let resource = Arc::new(make(Arc::clone(place.key())));
+                room.keep();
+                place.insert(Slot::of(Arc::clone(&resource), is_shared));
+                resource
+            }
+        };
+        self.queue().push_back(Arc::clone(resource.name()));
+        resource
     }
 
     fn reserve(&self) -> Option<Room<'_>> {
-        // Relaxed, here and below: only a number.
         let reserved = self.n.fetch_update(Relaxed, Relaxed, |n| (n < self.max).then_some(n + 1));
         reserved.is_ok().then(|| Room(&self.n))
     }
 
-    /// Has resources at rest make room: two at most, so that a roster that is beyond its cap shrinks.
-    fn make_room(
-        &self,
-        shard: &mut Shard,
-        home: usize,
-        now: Timestamp,
-        evicted: &mut Vec<Arc<Resource>>,
-    ) -> Option<Room<'_>> {
-        for _ in 0..2 {
-            if !self.evict(shard, home, now, evicted) {
-                return None;
+    /// Takes resources at rest away, if the next few are any, until there is room for one. Those that names share leave when
+    /// they are met at rest, but make no room.
+    fn make_room(&self) -> Option<Room<'_>> {
+        let now = self.environment.now();
+        // Dropped after the lock, for there is much to drop.
+        let mut gone = vec![];
+        let mut queue = self.queue();
+        for _ in 0..queue.len().min(SCAN) {
+            let left = queue.front().and_then(|name| {
+                let left = self.slots.remove_if_mut(name, |_, slot| slot.is_at_rest(now));
+                left.map(|(_, slot)| slot)
+            });
+            let Some(slot) = left else {
+                queue.rotate_left(1);
+                continue;
+            };
+            queue.pop_front();
+            let is_shared = slot.is_shared;
+            gone.push(slot);
+            if is_shared {
+                self.n_shared.fetch_sub(1, Relaxed);
+                continue;
             }
             self.evicted.fetch_add(1, Relaxed);
             // Its place is taken over as it is, so that nobody else gets it, unless it was beyond the cap.
@@ -264,67 +261,25 @@ impl Roster {
         None
     }
 
-    /// Takes a resource at rest away, if one is found among the next few: first here, then in the shards that nobody uses.
-    /// Those that names share leave when they are met at rest, but make no room.
-    fn evict(
-        &self,
-        shard: &mut Shard,
-        home: usize,
-        now: Timestamp,
-        evicted: &mut Vec<Arc<Resource>>,
-    ) -> bool {
-        let mut budget = SCAN;
-        let before = evicted.len();
-        let mut found = shard.evict(&mut budget, now, evicted);
-        for distance in 1..N_SHARDS {
-            if found || budget == 0 {
-                break;
-            }
-            // Not waited for: it may be waiting for this one.
-            if let Some(mut other) = self.try_write((home + distance) % N_SHARDS) {
-                found = other.evict(&mut budget, now, evicted);
-            }
-        }
-        self.n_shared.fetch_sub(evicted.len() - before - usize::from(found), Relaxed);
-        found
-    }
-
-    /// Whether [`add_if_room`](Self::add_if_room) would find room for that name.
-    fn has_room_for(&self, name: &str) -> bool {
+    /// Whether a new name would find room.
+    fn has_room(&self) -> bool {
         let now = self.environment.now();
-        let home = shard_of(self.hasher.hash_one(name));
         let wanted = (self.n.load(Relaxed) + 1).saturating_sub(self.max);
-        let mut found = 0;
-        let mut budget = SCAN * wanted.min(2);
-        for shard in (0..N_SHARDS).map(|distance| (home + distance) % N_SHARDS) {
-            if found >= wanted || budget == 0 {
-                break;
-            }
-            let Some(mut shard) = self.try_write(shard) else { continue };
-            let hand = shard.hand;
-            for distance in 0..shard.slots.len().min(budget) {
-                budget -= 1;
-                let place = (hand + distance) % shard.slots.len();
-                let slot = &mut shard.slots[place];
-                found += usize::from(!slot.is_shared && slot.is_at_rest(now));
-            }
-        }
-        found >= wanted && wanted <= 2
+        let makes_room = |name: &&Arc<str>| {
+            let slot = self.slots.get_mut(*name);
+            slot.is_some_and(|mut slot| !slot.is_shared && slot.is_at_rest(now))
+        };
+        let queue = self.queue();
+        queue.iter().take(SCAN).filter(makes_room).take(wanted).count() == wanted
     }
 
     /// The resource that a name without room shares with others.
-    fn share(
-        &self,
-        name: &str,
-        patterns: &[Arc<str>],
-        make: impl FnOnce(Arc<str>) -> Resource,
-    ) -> Arc<Resource> {
+    fn share(&self, name: &str, shared: &str, make: impl FnOnce(Arc<str>) -> Resource) -> Arc<Resource> {
         self.overflowed.fetch_add(1, Relaxed);
-        let shared = overflow_of(patterns);
-        let resource = self.get_or_add(&shared, true, make);
-        if self.is_news(&shared) {
+        let resource = self.get_or_add(shared, true, make);
+        if self.is_news(shared) {
             self.has_told_of_cap.store(true, Relaxed);
-            self.tell(name, Some(&shared));
+            self.tell(name, Some(shared));
         }
         resource
     }
@@ -342,23 +297,9 @@ impl Roster {
         self.environment.tell(|observer| observer.on_overflow(&overflow));
     }
 
-    // What stands under these locks is whole at every moment, also where a holder panicked.
-
-    #[inline]
-    fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
-        self.shards[shard].0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
-        self.shards[shard].0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn try_write(&self, shard: usize) -> Option<RwLockWriteGuard<'_, Shard>> {
-        match self.shards[shard].0.try_write() {
-            Ok(shard) => Some(shard),
-            Err(TryLockError::Poisoned(shard)) => Some(shard.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    /// Whole at every moment, also where a holder panicked.
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Arc<str>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -383,63 +324,16 @@ impl Drop for Room<'_> {
     }
 }
 
-impl Shard {
-    #[inline]
-    fn find(&self, hash: u64, name: &str) -> Option<Arc<Resource>> {
-        let is_it = |place: &u32| {
-            let slot = &self.slots[*place as usize];
-            slot.hash == hash && **slot.resource.name() == *name
-        };
-        self.index.find(hash, is_it).map(|place| Arc::clone(&self.slots[*place as usize].resource))
-    }
-
-    fn insert(&mut self, hash: u64, resource: Arc<Resource>, is_shared: bool) -> Arc<Resource> {
-        let place = u32::try_from(self.slots.len()).expect("memory ends before");
-        let since = resource.node().active_before();
-        self.slots.push(Slot { hash, resource: Arc::clone(&resource), is_shared, activity: 0, since });
-        let slots = &self.slots;
-        self.index.insert_unique(hash, place, |place| slots[*place as usize].hash);
-        resource
-    }
-
-    fn evict(&mut self, budget: &mut usize, now: Timestamp, evicted: &mut Vec<Arc<Resource>>) -> bool {
-        for _ in 0..self.slots.len().min(*budget) {
-            *budget -= 1;
-            if self.hand >= self.slots.len() {
-                self.hand = 0;
-            }
-            if !self.slots[self.hand].is_at_rest(now) {
-                self.hand += 1;
-                continue;
-            }
-            let Slot { resource, is_shared, .. } = self.remove(self.hand);
-            evicted.push(resource);
-            if !is_shared {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Takes a slot away; the last one takes its place.
-    fn remove(&mut self, place: usize) -> Slot {
-        let last = self.slots.len() - 1;
-        let is_at = |wanted: usize| move |place: &u32| *place as usize == wanted;
-        if let Ok(entry) = self.index.find_entry(self.slots[place].hash, is_at(place)) {
-            entry.remove();
-        }
-        if let Some(moved) = self.index.find_mut(self.slots[last].hash, is_at(last)) {
-            *moved = u32::try_from(place).expect("a place before one that fits");
-        }
-        self.slots.swap_remove(place)
-    }
-}
-
 impl Slot {
+    fn of(resource: Arc<Resource>, is_shared: bool) -> Self {
+        let since = resource.node().active_before();
+        Self { resource, is_shared, activity: 0, since }
+    }
+
     /// Whether nobody would miss the resource, nor is about to enter it.
     ///
     /// Statistics that are read bring a resource's buckets up to date, so when it was active is known only roughly; but what it
-    /// has counted tells whether it was at all since the hand came by.
+    /// has counted tells whether it was at all since it was last asked.
     fn is_at_rest(&mut self, now: Timestamp) -> bool {
         // Whoever had it has left, and what they have counted is seen.
         let Some(resource) = Arc::get_mut(&mut self.resource) else { return false };
@@ -450,11 +344,6 @@ impl Slot {
         }
         resource.is_at_rest(self.since, now)
     }
-}
-
-/// The shard of a name, by other bits of its hash than those that the index goes by.
-fn shard_of(hash: u64) -> usize {
-    (hash >> 32) as usize % N_SHARDS
 }
 
 /// How many resources a registry has, and what became of names that found no room.

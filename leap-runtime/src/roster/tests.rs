@@ -8,6 +8,7 @@ use crate::check::system::HostProbe;
 use crate::clock::ManualClock;
 use crate::environment::{AnyClock, Settings};
 use crate::event::Observer;
+use crate::rule::pattern::overflow_of;
 
 const REST: Duration = Duration::from_secs(62);
 
@@ -46,13 +47,23 @@ impl World {
 
     /// The name of the resource that a call enters, and of the one that it was told it would.
     fn enter(&self, name: &str, patterns: &[&str]) -> (String, Option<String>) {
-        let place = || Place::Matched(patterns.iter().map(|pattern| Arc::from(*pattern)).collect());
-        let looked = self.roster.look(name, place).map(|resource| resource.name().to_string());
-        (self.roster.enter(name, place, self.make()).name().to_string(), looked)
+        let patterns: Vec<_> = patterns.iter().map(|pattern| Arc::from(*pattern)).collect();
+        let shared = || overflow_of(&patterns);
+        let looked = self.roster.look(name, shared).map(|resource| resource.name().to_string());
+        (self.roster.enter(name, shared, self.make()).name().to_string(), looked)
+    }
+
+    /// Enters and stays.
+    fn hold(&self, name: &str) -> Arc<Resource> {
+        self.roster.enter(name, || overflow_of(&[]), self.make())
     }
 
     fn shared(&self, name: &str, patterns: &[&str]) -> String {
         self.enter(name, patterns).0
+    }
+
+    fn queue(&self) -> Vec<String> {
+        self.roster.queue().iter().map(ToString::to_string).collect()
     }
 
     fn told(&self) -> Vec<String> {
@@ -91,8 +102,11 @@ fn a_name_that_is_counted_on_has_a_resource_of_its_own_beyond_the_cap() {
     let world = World::new(1);
     assert_eq!(world.shared("a", &[]), "a");
     assert_eq!(world.roster.own("b", world.make()).name().as_ref(), "b");
-    assert_eq!(world.roster.enter("c", || Place::Own, world.make()).name().as_ref(), "c");
-    assert!(world.roster.look("d", || Place::Own).is_none(), "it would be a new one");
+    for off in ["c", "d"] {
+        world.roster.environment.switch_resource(off, false);
+    }
+    assert_eq!(world.shared("c", &[]), "c");
+    assert!(world.roster.look("d", || panic!("it would be a new one")).is_none());
     assert_eq!((world.roster.stats().resources(), world.told().len()), (3, 0));
 }
 
@@ -109,6 +123,44 @@ fn what_a_call_is_told_it_would_enter_is_what_it_enters() {
     world.clock.advance(REST);
     assert_eq!(world.enter("b", &[]), new("b"), "one at rest makes room");
     assert_eq!(world.enter("c", &["*"]), new("(overflow) *"), "but not for two");
+}
+
+#[test]
+fn names_make_room_in_the_order_in_which_they_came_and_who_stays_is_asked_after_all_others() {
+    let world = World::new(3);
+    let [_, held, _] = ["a", "b", "c"].map(|name| world.hold(name));
+    let enter = |new: &str| {
+        world.clock.advance(REST);
+        assert_eq!(world.shared(new, &[]), new);
+        world.queue().join(" ")
+    };
+    assert_eq!([enter("d"), enter("e")], ["b c d", "d b e"]);
+    drop(held);
+    assert_eq!([enter("f"), enter("g"), enter("h")], ["b e f", "e f g", "f g h"]);
+}
+
+#[test]
+fn the_queue_has_each_name_once_also_where_threads_make_room_at_once() {
+    let world = World::new(20);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let world = &world;
+            scope.spawn(move || {
+                for i in 0..2_000 {
+                    // Some come to a name together, some by themselves.
+                    world.shared(&format!("{}", (i * (thread % 2 + 1)) % 50), &[]);
+                    world.clock.advance(REST / 10);
+                }
+            });
+        }
+    });
+    let mut queued = world.queue();
+    queued.sort_unstable();
+    let there: Vec<_> = world.roster.all().iter().map(|resource| resource.name().to_string()).collect();
+    assert_eq!(queued, there);
+    let stats = world.roster.stats();
+    assert_eq!(stats.resources() + stats.shared(), there.len(), "{stats}");
+    assert!(stats.resources() <= 20 && stats.evicted() > 0, "{stats}");
 }
 
 #[test]
@@ -130,8 +182,7 @@ fn a_roster_beyond_its_cap_shrinks_and_each_place_is_given_once() {
 #[test]
 fn a_place_whose_resource_was_not_made_is_free_again() {
     let world = World::new(1);
-    let place = || Place::Matched(vec![]);
-    let panics = || world.roster.enter("a", place, |_| panic!("no clock"));
+    let panics = || world.roster.enter("a", || panic!("there is room"), |_| panic!("no clock"));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
     assert_eq!(world.roster.stats().resources(), 0);
     assert_eq!(world.shared("a", &[]), "a");
@@ -140,14 +191,12 @@ fn a_place_whose_resource_was_not_made_is_free_again() {
 #[test]
 fn one_search_looks_at_a_bounded_number_and_the_next_goes_on_behind_it() {
     let world = World::new(2_000);
-    let held: Vec<_> = (0..1_999)
-        .map(|i| world.roster.enter(&format!("{i}"), || Place::Matched(vec![]), world.make()))
-        .collect();
+    let held: Vec<_> = (0..1_999).map(|i| world.hold(&format!("{i}"))).collect();
     world.shared("at rest", &[]);
     world.clock.advance(REST);
-    // Somewhere among 2 000, of which a search looks at 16 in the name's own shard.
+    // The last of 2 000, of which a search looks at 16.
     let tries = (0..2_000).take_while(|i| world.shared(&format!("new {i}"), &[]) == OVERFLOW).count();
-    assert!(tries < 1_900, "{tries}");
+    assert_eq!(tries, 1_999 / 16);
     assert_eq!((world.roster.stats().evicted(), world.roster.get("at rest").is_none()), (1, true));
     drop(held);
 }
@@ -155,7 +204,7 @@ fn one_search_looks_at_a_bounded_number_and_the_next_goes_on_behind_it() {
 #[test]
 fn a_shared_resource_leaves_when_it_is_at_rest_and_makes_no_room() {
     let world = World::new(1);
-    let held = world.roster.enter("held", || Place::Matched(vec![]), world.make());
+    let held = world.hold("held");
     for i in 0..5 {
         world.shared("new", &[&format!("pattern {i}")]);
     }
