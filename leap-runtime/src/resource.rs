@@ -59,7 +59,7 @@ struct Sources {
     version: u64,
     /// Whether any of them is for exactly this name.
     is_named: bool,
-    loaded: Vec<(RuleId, Rule)>,
+    loaded: Box<[(RuleId, Rule)]>,
     /// The windows over other resources that the loaded rules ask.
     watches: Watches,
     /// The windows over this one that rules of others ask.
@@ -264,8 +264,8 @@ impl Resource {
             (sources.version, sources.is_named) = (version, is_named);
         }
         // Those that are not needed, or not any more. The old plan asks the old ones: they go after the new one stands.
-        let unused = if is_later && sources.loaded != rules {
-            let before = std::mem::replace(&mut sources.loaded, rules);
+        let unused = if is_later && *sources.loaded != *rules {
+            let before = std::mem::replace(&mut sources.loaded, rules.into());
             loaded.notes = self.notes(&before, &sources);
             let old = std::mem::replace(&mut sources.watches, watches);
             loaded.to_wake = self.rebuild(sources);

@@ -60,6 +60,9 @@ pub struct NamedRule {
     index: usize,
 }
 
+/// So many rules of one resource take no more room than they need.
+const FEW: usize = 4;
+
 /// What stands behind the id of a version in shadow.
 const SHADOW: &str = "@shadow";
 
@@ -357,6 +360,10 @@ impl RuleSet {
         let group = Arc::make_mut(group);
         let mut new = NamedRule { resource, id, rule, position: 0, index: self.n_added };
         new.position = position(group, &new);
+        if group.len() < FEW {
+            // Hardly any resource has more, and room for more would be kept for each.
+            group.reserve_exact(1);
+        }
         group.push(new);
         self.n_added += 1;
     }
