@@ -187,6 +187,12 @@ impl Environment {
         if on { resources.remove(name) } else { resources.insert(name.into()) }
     }
 
+    /// The resources that a hand has switched off, in the order of their names.
+    pub(crate) fn resources_off(&self) -> Vec<String> {
+        let resources = self.off.resources.read().unwrap_or_else(PoisonError::into_inner);
+        resources.iter().map(|name| name.as_ref().to_owned()).collect()
+    }
+
     /// Whether a hand has left the resource on.
     pub(crate) fn is_resource_on(&self, name: &str) -> bool {
         !self.off.resources.read().unwrap_or_else(PoisonError::into_inner).contains(name)

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 
 use crate::clock::Timestamp;
-use crate::rule::LoadError;
+use crate::rule::{LoadError, Mode};
 use crate::rulebook::Rulebook;
 
 /// How many versions before the present one are kept.
@@ -48,8 +48,10 @@ pub enum RuleAction {
     Patch(String),
     /// This rule was removed.
     Remove(String),
-    /// This rule was put into another mode.
-    SetMode(String),
+    /// A rule was added under this id.
+    Add(String),
+    /// This rule was put into that mode.
+    SetMode(String, Mode),
     /// The version in shadow of this rule was promoted.
     Promote(String),
     /// This rule was put into shadow.
@@ -65,7 +67,8 @@ impl fmt::Display for RuleAction {
             Self::LoadResource(resource) => write!(f, "load of `{resource}`"),
             Self::Patch(id) => write!(f, "patch of `{id}`"),
             Self::Remove(id) => write!(f, "removal of `{id}`"),
-            Self::SetMode(id) => write!(f, "mode of `{id}`"),
+            Self::Add(id) => write!(f, "addition of `{id}`"),
+            Self::SetMode(id, mode) => write!(f, "mode `{}` of `{id}`", mode.name()),
             Self::Promote(id) => write!(f, "promotion of `{id}`"),
             Self::Demote(id) => write!(f, "demotion of `{id}`"),
             Self::Rollback(version) => write!(f, "rollback to version {version}"),

@@ -295,7 +295,8 @@ impl Registry {
         self.inner.environment.is_on()
     }
 
-    /// As [`turn_off`](Self::turn_off), for one resource, whether or not anybody has entered it yet.
+    /// As [`turn_off`](Self::turn_off), for one resource, whether or not anybody has entered it yet. It is a name: a star in it
+    /// stands for itself.
     pub fn turn_off_resource(&self, resource: &str) {
         self.switch_resource(resource, false);
     }
@@ -303,6 +304,11 @@ impl Registry {
     /// Switches the guarding of one resource on again. It is guarded if guarding as a whole is on too.
     pub fn turn_on_resource(&self, resource: &str) {
         self.switch_resource(resource, true);
+    }
+
+    /// The resources that were [turned off](Self::turn_off_resource) themselves, in the order of their names.
+    pub fn resources_off(&self) -> Vec<String> {
+        self.inner.environment.resources_off()
     }
 
     /// Whether the resource itself is on: it is unless it was [turned off](Self::turn_off_resource).
@@ -548,11 +554,11 @@ impl Builder {
         self
     }
 
-    /// Has at most so many resources (10 000), beside those that somebody counts on by their names.
+    /// Has names that nobody counts on get a resource of their own only while there are fewer than so many in all (10 000).
     ///
     /// A name that a guarded function has, that a rule names exactly, that a rule of another resource watches, or that was
-    /// [turned off](Registry::turn_off_resource), always has a resource of its own. Any other has one as long as there are
-    /// fewer than so many in all. Then one at rest makes room: nobody is in it, nothing was counted in it for a minute, nor for
+    /// [turned off](Registry::turn_off_resource), always has a resource of its own, which takes up room like any. Where there is
+    /// none for another name, one at rest makes room: nobody is in it, nothing was counted in it for a minute, nor for
     /// as long as its rules look back, and its breakers are closed. Where none is found, the call enters a resource that all
     /// such names share, `(overflow)`, and is counted there; rules for `(overflow)` hold for them together. A name that gets
     /// room later starts anew. Observers are [told](Observer::on_overflow), and [`Registry::roster`] counts.

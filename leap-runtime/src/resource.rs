@@ -286,15 +286,21 @@ impl Resource {
             rules.iter().filter(replaces).map(|(_, rule)| rule.kind()).collect()
         };
         let mut notes = vec![];
-        for kind in replacing(after).difference(&replacing(before)) {
+        let n_of_attributes = |kind: &RuleKind| {
             let attributes = sources.attributes.iter().flat_map(|attribute| attribute.rules);
-            let n = attributes.filter(|rule| rule.kind() == *kind).count();
-            if n > 0 {
-                let kind = kind.name();
-                notes.push(format!(
-                    "`{name}`: the {kind} rules loaded replace {n} of attributes, until a load without any"
-                ));
-            }
+            Some((kind.name(), attributes.filter(|rule| rule.kind() == *kind).count()))
+                .filter(|(_, n)| *n > 0)
+        };
+        let (before_replaces, after_replaces) = (replacing(before), replacing(after));
+        for (kind, n) in after_replaces.difference(&before_replaces).filter_map(n_of_attributes) {
+            notes.push(format!(
+                "`{name}`: the {kind} rules loaded replace {n} of attributes, until a load without any"
+            ));
+        }
+        for (kind, n) in before_replaces.difference(&after_replaces).filter_map(n_of_attributes) {
+            notes.push(format!(
+                "`{name}`: no {kind} rule is loaded any more that decides, and {n} of attributes do"
+            ));
         }
         let isolates = |rules: &[(RuleId, Rule)]| {
             let decides = |rule: &Rule| rule.kind() == RuleKind::Isolation && rule.mode() == Mode::Enforce;

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::rule::pattern::{Globs, exactly, more_specific_first};
+use crate::rule::pattern::{Globs, exactly, is_glob, more_specific_first};
 use crate::rule::{
     Dimension, Mode, NamedRule, Rule, RuleChange, RuleId, RuleKind, RuleSet, SystemRule, are_same, changes,
 };
@@ -85,16 +85,20 @@ impl Rulebook {
 
     /// The rules from outside that hold for a resource, those of weaker sources first.
     pub(crate) fn rules_for(&self, resource: &str) -> Vec<(RuleId, Rule)> {
-        let mut rules: Vec<(RuleId, Rule)> = vec![];
+        let holding = self.holding(resource);
+        holding.into_iter().map(|(source, named)| (named.rule_id(source), named.rule().clone())).collect()
+    }
+
+    fn holding<'a>(&'a self, resource: &'a str) -> Vec<(&'static str, &'a NamedRule)> {
+        let mut rules: Vec<(&'static str, &NamedRule)> = vec![];
         for chapter in &self.sources {
             let stronger = chapter.rules_for(resource);
             let mut replaced: Vec<_> =
                 stronger.iter().filter(|rule| !rule.is_shadow()).map(|rule| rule.rule().kind()).collect();
             replaced.sort_unstable();
             replaced.dedup();
-            rules.retain(|(_, rule)| !replaced.contains(&rule.kind()));
-            rules
-                .extend(stronger.into_iter().map(|rule| (rule.rule_id(chapter.source), rule.rule().clone())));
+            rules.retain(|(_, rule)| !replaced.contains(&rule.rule().kind()));
+            rules.extend(stronger.into_iter().map(|rule| (chapter.source, rule)));
         }
         rules
     }
@@ -129,10 +133,12 @@ impl Rulebook {
         self.sources.iter().any(|chapter| chapter.rules.group(&exact).is_some())
     }
 
-    /// The patterns of more than one name by which rules hold for a resource, the most specific first.
+    /// The patterns of more than one name by which rules hold for a resource, the most specific first. Those whose rules are
+    /// all replaced are not among them: so there are at most as many as kinds of rules, shadows for themselves, and sources.
     pub(crate) fn globs_for(&self, resource: &str) -> Vec<Arc<str>> {
-        let mut globs: Vec<_> =
-            self.sources.iter().flat_map(|chapter| chapter.globs.matching(resource)).cloned().collect();
+        let holding = self.holding(resource);
+        let patterns = holding.into_iter().filter_map(|(_, named)| named.resource.as_ref());
+        let mut globs: Vec<_> = patterns.filter(|pattern| is_glob(pattern)).cloned().collect();
         globs.sort_by(|one, other| more_specific_first(one, other));
         globs.dedup();
         globs

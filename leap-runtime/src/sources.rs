@@ -9,7 +9,8 @@ use crate::registry::Registry;
 use crate::resource::{Loaded, Resource};
 use crate::rule::pattern::{Globs, canonical, exactly, is_glob, literally};
 use crate::rule::{
-    Cut, LOADED, LoadError, Mode, NamedRule, Rejection, Rule, RuleChange, RuleError, RuleSet, source_name,
+    Cut, LOADED, LoadError, Mode, NamedRule, Rejection, Rule, RuleChange, RuleError, RuleSet, SHADOW,
+    source_name,
 };
 use crate::rulebook::{Chapter, Rulebook};
 
@@ -116,6 +117,19 @@ impl Source {
         })
     }
 
+    /// Adds a rule under an id for a resource, or for those that match. All others stay. A version in shadow may have the id
+    /// of the rule that it is to follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn add(&self, id: &str, resource: &str, rule: impl Into<Rule>) -> Result<LoadReport, LoadError> {
+        let rule = rule.into();
+        self.change(RuleAction::Add(id.to_owned()), |before| {
+            self.chapter(before.clone().named(id, resource, rule.clone()))
+        })
+    }
+
     /// Puts what `patch` makes of the rule that is [found](RuleSet::find) by `id` in its place. It may be called several times
     /// if others change rules meanwhile.
     ///
@@ -173,14 +187,21 @@ impl Source {
     ///
     /// [`LoadError::UnknownRule`], [`LoadError::Conflict`]; [`LoadError::Rejected`] if there is another version of it there.
     pub fn set_mode(&self, id: &str, mode: Mode) -> Result<LoadReport, LoadError> {
-        self.change(RuleAction::SetMode(id.to_owned()), |before| {
+        self.change(RuleAction::SetMode(id.to_owned(), mode), |before| {
             let old = found(before.find(id), id)?;
+            if let (Some(_), Some(_)) = before.both_versions(id)
+                && old.is_shadow() != (mode == Mode::Shadow)
+            {
+                let reason = "there is another version of it in that mode: exchange them by `promote` or `demote`, or \
+                              remove one";
+                return Err(LoadError::Rejected(vec![old.rejection("mode", reason)]));
+            }
             self.chapter(before.with(old, Some(old.rule().clone().with_mode(mode))))
         })
     }
 
-    /// Has the version in shadow of the rule `id` decide from now on. One that has decided so far goes into shadow in its
-    /// place, so that they can be told apart further, and [changed back](Self::demote).
+    /// Has the version in shadow of the rule `id` decide from now on. One that was there so far, deciding or off, goes into
+    /// shadow in its place, so that they can be told apart further, and [changed back](Self::demote).
     ///
     /// # Errors
     ///
@@ -188,19 +209,35 @@ impl Source {
     pub fn promote(&self, id: &str) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::Promote(id.to_owned()), |before| {
             let (standing, shadow) = before.both_versions(id);
-            self.chapter(before.exchanged(standing, Some(found(shadow, id)?)))
+            let base = id.strip_suffix(SHADOW).unwrap_or(id);
+            self.chapter(before.exchanged(standing, Some(found(shadow, &format!("{base}{SHADOW}"))?)))
         })
     }
 
-    /// Has the rule `id` go into shadow. A version that was in shadow decides from now on in its place.
+    /// Has the rule `id`, which decides, go into shadow. A version that was in shadow decides from now on in its place.
     ///
     /// # Errors
     ///
-    /// [`LoadError::UnknownRule`] if all rules of that id are in shadow, or none is there; [`LoadError::Conflict`].
+    /// [`LoadError::UnknownRule`] if no rule of that id decides; [`LoadError::Conflict`].
     pub fn demote(&self, id: &str) -> Result<LoadReport, LoadError> {
         self.change(RuleAction::Demote(id.to_owned()), |before| {
             let (standing, shadow) = before.both_versions(id);
-            self.chapter(before.exchanged(Some(found(standing, id)?), shadow))
+            let deciding = standing.filter(|standing| standing.rule().mode() == Mode::Enforce);
+            self.chapter(before.exchanged(Some(found(deciding, id)?), shadow))
+        })
+    }
+
+    /// As [`Registry::rollback`], of the rules of all sources, told under the name of this one: with its
+    /// [note](Self::note), and if the [expected](Self::if_version) version stands.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::UnknownVersion`], [`LoadError::Conflict`].
+    pub fn rollback(&self, version: u64) -> Result<LoadReport, LoadError> {
+        let (source, note) = (Some(self.name), self.note.clone());
+        self.registry.change(Order { action: RuleAction::Rollback(version), source, note }, |book| {
+            self.expect(book)?;
+            self.registry.rolled_back(book, version)
         })
     }
 
@@ -314,7 +351,7 @@ impl Registry {
 
     /// The rules loaded last by [`load`](Self::load).
     pub fn loaded(&self) -> RuleSet {
-        self.source(LOADED).rules()
+        self.rules().book().rules_of(LOADED).clone()
     }
 
     /// The version of the rules from outside: the number of changes so far.
@@ -358,15 +395,17 @@ impl Registry {
     /// [`LoadError::UnknownVersion`] if it is not kept any more: one of the last 16 is.
     pub fn rollback(&self, version: u64) -> Result<LoadReport, LoadError> {
         let order = Order { action: RuleAction::Rollback(version), source: None, note: None };
-        self.change(order, |book| {
-            let history = self.rules().history();
-            let old = history.version(version)?;
-            let chapters = book.sources.iter().map(|chapter| match old.of(chapter.source) {
-                Some(old) => Arc::clone(old),
-                None => Arc::new(Chapter::new(chapter.source, RuleSet::new())),
-            });
-            Ok(Rulebook { version: book.version + 1, sources: chapters.collect() })
-        })
+        self.change(order, |book| self.rolled_back(book, version))
+    }
+
+    /// The rules of all sources as they were at `version`, in the place of those of `book`.
+    fn rolled_back(&self, book: &Rulebook, version: u64) -> Result<Rulebook, LoadError> {
+        let old = self.rules().history().version(version)?;
+        let chapters = book.sources.iter().map(|chapter| match old.of(chapter.source) {
+            Some(old) => Arc::clone(old),
+            None => Arc::new(Chapter::new(chapter.source, RuleSet::new())),
+        });
+        Ok(Rulebook { version: book.version + 1, sources: chapters.collect() })
     }
 
     fn change(

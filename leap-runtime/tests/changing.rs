@@ -301,12 +301,11 @@ impl World {
                 let Some(i) = self.pick(source, rule) else { return };
                 let mut set = self.sets[source].clone();
                 let address = address(&set, i);
-                let was_shadow = set[i].is_shadow();
+                let is_taken = set[i].is_shadow() && self.other_version(source, i).is_some();
                 set[i].mode = mode;
-                let is_taken = was_shadow && set.iter().filter(|other| other.id == set[i].id).count() > 1;
                 let loaded = self.registry.source(SOURCES[source]).set_mode(&address, mode);
-                if is_taken && set[i].id.is_some() {
-                    assert!(matches!(loaded, Err(LoadError::Rejected(_))), "the id is another rule's");
+                if is_taken {
+                    assert!(matches!(loaded, Err(LoadError::Rejected(_))), "another version is there");
                 } else {
                     self.changed(source, set, loaded);
                 }
@@ -347,6 +346,18 @@ impl World {
         (n > 0).then(|| rule.index(n))
     }
 
+    /// The place of the version of a rule that is in shadow where this one is not, or the other way round.
+    fn other_version(&self, source: usize, i: usize) -> Option<usize> {
+        let set = &self.sets[source];
+        let (me, place) = (&set[i], position(set, i));
+        (0..set.len()).find(|j| {
+            let other = &set[*j];
+            other.is_shadow() != me.is_shadow()
+                && (&other.id, other.pattern, other.kind) == (&me.id, me.pattern, me.kind)
+                && (me.id.is_some() || position(set, *j) == place)
+        })
+    }
+
     /// The two versions of a rule change places, or the only one its side.
     fn exchange(&mut self, source: usize, rule: Index) {
         let Some(i) = self.pick(source, rule) else { return };
@@ -356,16 +367,16 @@ impl World {
             return;
         }
         let address = address(&set, i).trim_end_matches("@shadow").to_owned();
-        let (me, place) = (set[i].clone(), position(&set, i));
-        let version = |in_shadow: bool| {
-            (0..set.len()).find(|j| {
-                let other = &set[*j];
-                other.is_shadow() == in_shadow
-                    && (&other.id, other.pattern, other.kind) == (&me.id, me.pattern, me.kind)
-                    && (me.id.is_some() || position(&set, *j) == place)
-            })
+        let (standing, shadow) = match self.other_version(source, i) {
+            Some(other) if set[i].is_shadow() => (Some(other), Some(i)),
+            Some(other) => (Some(i), Some(other)),
+            None if set[i].is_shadow() => (None, Some(i)),
+            None => (Some(i), None),
         };
-        let (standing, shadow) = (version(false), version(true));
+        // Only what decides can be demoted.
+        if shadow.is_none() && set[i].mode == Mode::Off {
+            return;
+        }
         let source_of = self.registry.source(SOURCES[source]);
         let loaded = if shadow.is_some() { source_of.promote(&address) } else { source_of.demote(&address) };
         match (standing, shadow) {

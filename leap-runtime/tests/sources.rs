@@ -511,7 +511,55 @@ mod changes {
         assert_eq!(passes(&registry, R, 99), 99);
         assert_eq!(source.demote("create").unwrap_err(), LoadError::UnknownRule("create".into()));
         source.promote("create").unwrap();
-        assert_eq!(source.promote("create").unwrap_err(), LoadError::UnknownRule("create".into()));
+        assert_eq!(source.promote("create").unwrap_err(), LoadError::UnknownRule("create@shadow".into()));
+    }
+
+    #[test]
+    fn a_version_goes_into_a_mode_in_which_another_is_only_by_an_exchange() {
+        for ids in [true, false] {
+            let add = |rules: RuleSet, rule: FlowRule| {
+                if ids { rules.named("a", R, rule) } else { rules.flow(R, rule) }
+            };
+            let rules = add(add(RuleSet::new(), qps(1.0)), qps(2.0).with_mode(Mode::Shadow));
+            let (registry, _) = registry_with(rules.clone());
+            let source = registry.source("loaded");
+            let names =
+                if ids { ["a", "a@shadow"] } else { ["orders.create/flow/0", "orders.create/flow/0@shadow"] };
+            for (name, mode) in names.into_iter().zip([Mode::Shadow, Mode::Enforce]) {
+                let LoadError::Rejected(rejections) = source.set_mode(name, mode).unwrap_err() else {
+                    panic!()
+                };
+                assert_eq!(rejections[0].field(), Some("mode"));
+            }
+            assert_eq!(source.rules(), rules);
+            source.set_mode(names[0], Mode::Off).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_rule_is_added_beside_all_others() {
+        let (registry, _) = registry_with(two());
+        let source = registry.source("loaded").note("trial");
+        let report = source.add("create", R, qps(20.0).with_mode(Mode::Shadow)).unwrap();
+        assert_eq!((report.added(), report.kept()), (1, 3));
+        assert!(source.add("create", R, qps(30.0)).is_err());
+        assert_eq!(
+            registry.audit()[1].to_string(),
+            "version 2: addition of `create` by loaded: 1 added, 0 changed, 0 removed (trial)"
+        );
+        source.if_version(1).rollback(1).unwrap_err();
+        source.if_version(2).rollback(1).unwrap();
+        assert_eq!(registry.audit()[4].source(), Some("loaded"));
+        assert_eq!(source.rules(), two());
+    }
+
+    #[test]
+    fn an_id_that_is_the_place_of_another_rule_is_refused() {
+        let (registry, _) = registry();
+        let rules = RuleSet::new().flow("a", qps(1.0)).named("a/flow/0", "b", qps(2.0));
+        let LoadError::Rejected(rejections) = registry.load(rules).unwrap_err() else { panic!() };
+        assert_eq!((rejections[0].index(), rejections[0].field()), (Some(1), Some("id")));
+        registry.load(RuleSet::new().named("a/flow/0", "b", qps(2.0))).unwrap();
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub(crate) use id::source_name;
 pub use isolation::IsolationRule;
 pub(crate) use rejection::Cut;
 pub use rejection::{LoadError, Rejection};
-pub(crate) use set::are_same;
 pub use set::{NamedRule, RuleSet};
+pub(crate) use set::{SHADOW, are_same};
 pub(crate) use system::Exceeded;
 pub use system::{Dimension, SystemRule};
 
@@ -97,6 +97,17 @@ pub enum Mode {
     /// calls, it knows only of calls that ran. No call waits for it, no observer hears of its breakers, and priority plays
     /// no part in it.
     Shadow,
+}
+
+impl Mode {
+    /// The mode in the word of the attribute and of data: `enforce`, `off`, `shadow`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Off => "off",
+            Self::Shadow => "shadow",
+        }
+    }
 }
 
 /// The kinds of rules. Rules of one kind that are loaded replace those of the kind that attributes gave a resource.

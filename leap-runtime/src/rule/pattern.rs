@@ -78,15 +78,14 @@ impl Globs {
 
     /// The places of those that [match](Self::matching), in no order.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
-        let starts = self.lengths.iter().filter_map(|length| name.get(..*length));
+        // The name of a resource that others share is not theirs.
+        let is_shared = name.starts_with(OVERFLOW);
+        let starts =
+            self.lengths.iter().filter_map(move |length| name.get(..*length)).filter(move |_| !is_shared);
         let places = starts.filter_map(|start| self.by_start.get(start)).flatten().copied();
-        let matching = places.filter(|place| matches(&self.patterns[*place], name));
-        let shared = if name.starts_with(OVERFLOW) { 0..self.patterns.len() } else { 0..0 };
-        let is_shared = |place: &usize| {
-            let pattern = &self.patterns[*place];
-            is_in_overflow(pattern, name) && !matches(pattern, name)
-        };
-        matching.chain(shared.filter(is_shared))
+        let matching = places.filter(move |place| matches(&self.patterns[*place], name));
+        let shared = if is_shared { 0..self.patterns.len() } else { 0..0 };
+        matching.chain(shared.filter(move |place| is_in_overflow(&self.patterns[*place], name)))
     }
 }
 
@@ -101,14 +100,15 @@ pub(crate) fn overflow_of(patterns: &[Arc<str>]) -> Cow<'static, str> {
 
 const BETWEEN: &str = " + ";
 
-/// Whether `name` is that of a resource that names share which `pattern` matches.
+/// Whether rules by `pattern` hold for the names that share the resource called `name`. Whatever has no name that can be one
+/// is counted there too, so patterns of stars alone hold for all of them.
 fn is_in_overflow(pattern: &str, name: &str) -> bool {
-    let patterns = name.strip_prefix(OVERFLOW).and_then(|rest| rest.strip_prefix(' '));
+    let Some(patterns) = name.strip_prefix(OVERFLOW).and_then(|rest| rest.strip_prefix(' ')) else {
+        return name == OVERFLOW && pattern.bytes().all(|letter| letter == b'*');
+    };
     // A pattern may have in it what stands between two.
-    patterns.is_some_and(|patterns| {
-        let [patterns, pattern] = [patterns, pattern].map(|text| format!("{BETWEEN}{text}{BETWEEN}"));
-        patterns.contains(&pattern)
-    })
+    let [patterns, pattern] = [patterns, pattern].map(|text| format!("{BETWEEN}{text}{BETWEEN}"));
+    patterns.contains(&pattern)
 }
 
 /// Whether `pattern` stands for more than one name.

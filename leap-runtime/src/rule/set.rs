@@ -1,11 +1,12 @@
 //! Rules for any number of resources.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use super::pattern::{canonical, is_glob};
+use super::pattern::{canonical, is_glob, literally};
 use super::rejection::Rejection;
 use super::{
     AuthorityRule, BreakerRule, FlowRule, HotRule, IsolationRule, Mode, NAME_MAX, Rule, RuleError, RuleId,
@@ -64,7 +65,7 @@ pub struct NamedRule {
 const FEW: usize = 4;
 
 /// What stands behind the id of a version in shadow.
-const SHADOW: &str = "@shadow";
+pub(crate) const SHADOW: &str = "@shadow";
 
 impl NamedRule {
     /// The resource that the rule is for, or the pattern of resources; none for a rule of the whole system.
@@ -407,10 +408,12 @@ impl RuleSet {
         let mut rejections = vec![];
         let mut ids: HashMap<(&str, bool), &NamedRule> = HashMap::new();
         for rule in self.groups().flat_map(|group| group.iter()) {
-            if let Some(resource) = rule.resource()
-                && !is_name(resource)
-            {
-                rejections.push(rule.rejection("resource", RuleError::Name { len: resource.len() }));
+            if let Some(resource) = rule.resource() {
+                // Of a name that is written with backslashes, what counts is the name.
+                let name = literally(resource).unwrap_or(Cow::Borrowed(resource));
+                if !is_name(&name) {
+                    rejections.push(rule.rejection("resource", RuleError::Name { len: name.len() }));
+                }
             }
             if rule.rule.kind() == RuleKind::System && rule.resource.is_some() {
                 let reason = "a rule of the system is for all inbound calls, and for no resource";
