@@ -43,7 +43,8 @@ impl Registry {
 /// A breaker, to be moved by hand.
 ///
 /// What a hand has put stays until it is reset, also when rules are reloaded, whatever of the rule has changed, as long
-/// as a rule of the kind stands in the same place. It goes with the rule when that is taken away or switched off.
+/// as a rule of the kind stands in the same place. It goes with the rule when that is taken away; while the rule is off, or in shadow, it
+/// waits there.
 ///
 /// Every change is told to the observers as any other, and [says so](crate::Transition::is_forced). What calls come to
 /// that were let through before it moves nothing.

@@ -60,6 +60,9 @@ pub trait Observer: Send + Sync + 'static {
     }
 
     /// Rules were loaded, patched, removed, promoted or taken back, and something has changed by it.
+    ///
+    /// No lock is held meanwhile, so changes that follow closely on one another may be told by their threads in another order:
+    /// the later one has the higher [version](LoadReport::version).
     fn on_load(&self, report: &LoadReport) {
         let _ = report;
     }

@@ -15,6 +15,8 @@ use crate::rulebook::Rulebook;
 const VERSIONS: usize = 16;
 /// How many changes are told of.
 const EVENTS: usize = 256;
+/// How many mistakes of a change that was refused are kept: it may have been a large set.
+const MISTAKES: usize = 20;
 
 /// What was done, or tried, to the rules.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +109,7 @@ impl RuleEvent {
         self.wall
     }
 
-    /// Why it was refused, if it was.
+    /// Why it was refused, if it was: the first 20 mistakes.
     pub fn error(&self) -> Option<&LoadError> {
         self.outcome.as_ref().err()
     }
@@ -211,8 +213,12 @@ impl History {
     }
 
     /// A change that was refused.
-    pub(crate) fn reject(&mut self, event: RuleEvent) {
+    pub(crate) fn reject(&mut self, mut event: RuleEvent) {
         self.rejected += 1;
+        if let Err(LoadError::Rejected(rejections)) = &mut event.outcome {
+            rejections.truncate(MISTAKES);
+            rejections.shrink_to_fit();
+        }
         self.note(event);
     }
 

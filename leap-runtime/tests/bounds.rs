@@ -418,3 +418,39 @@ fn a_rule_that_comes_to_name_a_resource_keeps_it_and_one_that_ceases_to_lets_it_
     registry.load(named()).unwrap();
     assert_eq!(passes(&registry, "a", 9), 5);
 }
+
+/// The name of what names share is nobody's: patterns that happen to match it say nothing of those who share it.
+#[test]
+fn names_that_share_a_resource_go_by_the_patterns_that_match_them_and_by_no_other() {
+    let registry = Registry::builder().clock(ManualClock::new()).max_resources(1).build();
+    let none = || IsolationRule::new(0);
+    registry
+        .load(RuleSet::new().isolation("*flow*", none()).isolation("*v*", none()).flow("orders.*", qps(2.0)))
+        .unwrap();
+    assert_eq!(passes(&registry, "stock", 1), 1);
+    assert_eq!((passes(&registry, "orders.1", 1), passes(&registry, "orders.2", 9)), (1, 1));
+    assert_eq!(passes(&registry, "a", 9), 9);
+    assert_eq!((passes(&registry, "flow", 9), passes(&registry, "v", 9)), (0, 0));
+}
+
+/// Of patterns with rules of one kind the most specific holds, so there is a shared resource for each, and not for each set.
+#[test]
+fn patterns_make_as_many_shared_resources_as_hold_and_not_as_can_be_combined() {
+    let registry = Registry::builder().clock(ManualClock::new()).max_resources(1).build();
+    let letters = 'a'..='p';
+    let rules =
+        letters.clone().fold(RuleSet::new(), |rules, letter| rules.flow(format!("*{letter}*"), qps(1.0)));
+    registry.load(rules).unwrap();
+    registry.enter("0").unwrap().end(Outcome::Success);
+    let mut n_passed = 0;
+    for set in 1_u32..1 << 11 {
+        let name: String = letters
+            .clone()
+            .enumerate()
+            .filter(|(i, _)| set >> i & 1 == 1)
+            .map(|(_, letter)| letter)
+            .collect();
+        n_passed += passes(&registry, &name, 1);
+    }
+    assert_eq!((registry.roster().shared(), n_passed), (11, 11));
+}

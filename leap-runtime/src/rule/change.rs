@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{FlowRule, Mode, NamedRule, Precision, Rule, RuleSet};
+use super::{FlowRule, Mode, NamedRule, Precision, Relation, Rule, RuleSet};
 
 /// What becomes of what a rule has counted so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,6 +105,8 @@ fn keeps_state(from: &Rule, to: &Rule) -> bool {
             from.relation() == to.relation()
                 && from.is_paced() == to.is_paced()
                 && match (is_log(from), is_log(to)) {
+                    // What another resource lets through is counted in buckets.
+                    (true, true) if matches!(from.relation(), Relation::Associated(_)) => is_same_shape,
                     (true, true) => true,
                     (false, false) => is_same_shape,
                     // What is in the window is carried over as passing now.

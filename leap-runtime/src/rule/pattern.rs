@@ -190,7 +190,11 @@ mod tests {
         ] {
             assert_eq!(is_in_overflow(pattern, &name), is_in, "{pattern}");
         }
-        assert!(!is_in_overflow("*", &overflow_of(&[])));
+        // Where no rule holds only those hold that are for all there are, also without a name.
+        assert_eq!(
+            ["*", "**", "*v*", "(overflow)*"].map(|pattern| is_in_overflow(pattern, OVERFLOW)),
+            [true, true, false, false]
+        );
         assert!(!is_in_overflow("a", "orders + a"));
     }
 

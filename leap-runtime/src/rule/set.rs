@@ -426,6 +426,11 @@ impl RuleSet {
             } else if id.ends_with(SHADOW) {
                 let reason = format!("`{SHADOW}` at the end of an id says which version of a rule is meant");
                 rejections.push(rule.rejection("id", reason));
+            } else if !self.placed(id).is_empty() {
+                rejections.push(rule.rejection(
+                    "id",
+                    "another rule of the set, without an id, is found by its place under it",
+                ));
             } else if let Some(other) = ids.insert((id, rule.is_shadow()), rule) {
                 // The first that was given it may keep it.
                 let (first, second) = if other.index < rule.index { (other, rule) } else { (rule, other) };
