@@ -995,6 +995,52 @@ fn what_a_patch_says_otherwise_replaces_what_was_said() {
 }
 
 #[test]
+fn a_flag_that_is_false_says_nothing_and_takes_only_its_own_relation_away() {
+    let patched = |rule: Value, changes: Value| {
+        let rule: Rule = serde_json::from_value(rule).unwrap();
+        serde_json::to_value(rule.patched(&patch(changes)).unwrap()).unwrap()
+    };
+    let own = json!({"kind": "flow", "qps": 5});
+    for relation in ["associated", "entrance", "origin"] {
+        let mut rule = own.clone();
+        rule[relation] = json!("web");
+        for flag in ["other_origins", "each_origin"] {
+            assert_eq!(patched(rule.clone(), json!({flag: false})), rule, "{relation}, {flag}");
+            let mut said = rule.clone();
+            said[flag] = json!(false);
+            let read: Rule = serde_json::from_value(said).unwrap();
+            assert_eq!(serde_json::to_value(read).unwrap(), rule, "{relation}, {flag}");
+        }
+    }
+    let each = json!({"kind": "flow", "qps": 5, "each_origin": true});
+    assert_eq!(patched(each.clone(), json!({"other_origins": false})), each);
+    assert_eq!(patched(each.clone(), json!({"each_origin": false})), own);
+    let of_origin = json!({"kind": "flow", "qps": 5, "origin": "web"});
+    assert_eq!(patched(each.clone(), json!({"each_origin": false, "origin": "web"})), of_origin);
+    assert_eq!(patched(each.clone(), json!({"origin": "web", "each_origin": false})), of_origin);
+    // Nothing else takes it for nothing.
+    let rule: Rule = serde_json::from_value(own).unwrap();
+    let error = rule.patched(&patch(json!({"qps": false}))).unwrap_err().to_string();
+    assert_eq!(error, "the rules are not loaded: `qps`: `qps` takes a number, not `false`");
+}
+
+#[test]
+fn buckets_take_no_window_of_calls_away() {
+    let rule = json!({"kind": "error_ratio", "error_ratio": 0.5, "window_calls": 100});
+    let rule: Rule = serde_json::from_value(rule).unwrap();
+    let error = rule.patched(&patch(json!({"buckets": 2}))).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the rules are not loaded: `buckets`: `buckets` needs a window of time, and none of `window_calls`"
+    );
+    let patched = rule.patched(&patch(json!({"buckets": 2, "window": "4s"}))).unwrap();
+    assert_eq!(
+        serde_json::to_value(patched).unwrap(),
+        json!({"kind": "error_ratio", "error_ratio": 0.5, "window_ms": 4000, "buckets": 2})
+    );
+}
+
+#[test]
 fn a_patch_that_would_make_the_rule_wrong_is_refused_with_every_mistake() {
     let rule: Rule = FlowRule::new(10.0, Behavior::Throttle { max_wait: 200 * MS }).unwrap().into();
     let told = |changes: Value| {

@@ -77,6 +77,8 @@ impl Given {
             return;
         }
         match read(word, name, value) {
+            // Its default: it says nothing, and so nothing that another word could contradict.
+            Ok(Typed::Flag(false)) => {}
             Ok(typed) => {
                 self.values.insert(word.name, (name, typed));
             }

@@ -8,7 +8,7 @@ use super::build::{DIMENSIONS, RELATIONS, build};
 use super::given::{Fault, Given, cut};
 use super::hints::Short;
 use super::value::{Fields, Value};
-use super::words::of_kind;
+use super::words::{is_flag, of_kind};
 use super::write;
 use crate::rule::{LoadError, NamedRule, Rejection, Rule, RuleKind};
 
@@ -65,10 +65,6 @@ impl RulePatch {
                 "limit".clone_into(name);
             }
         }
-        if kind == RuleKind::Flow && self.sets("limit") && !fields.iter().any(|(name, _)| is(name, "per_ms"))
-        {
-            fields.push(("per_ms".to_owned(), Value::Whole(1_000)));
-        }
         let mut names = BTreeSet::new();
         for (name, value) in &self.changes {
             if !names.insert(name.as_str()) {
@@ -87,21 +83,34 @@ impl RulePatch {
             // What the word replaces, unless the patch gives that too: then one of the two is a mistake.
             let replaced = |other: &str| {
                 let is_itself = other == name || (is(other, word.name) && !names.contains(other));
-                let is_excluded = excludes(kind, word.name, base(other))
-                    && *value != Value::Null
-                    && !self.sets(base(other));
+                let is_excluded =
+                    says(name, value) && replaces(kind, word.name, base(other)) && !self.sets(base(other));
                 is_itself || is_excluded
             };
             fields.retain(|(other, _)| !replaced(other));
-            if *value != Value::Null {
+            if says(name, value) {
                 fields.push((name.clone(), value.clone()));
             }
+        }
+        // The default of an interval is not said by leaving it out: a limit without one is a mistake in a document.
+        let has = |fields: &Fields, word: &str| fields.iter().any(|(name, _)| is(name, word));
+        if kind == RuleKind::Flow && has(fields, "limit") && !has(fields, "per_ms") {
+            fields.push(("per_ms".to_owned(), Value::Whole(1_000)));
         }
     }
 
     /// Whether it gives the word a new value, by whichever of its names.
     fn sets(&self, word: &str) -> bool {
-        self.changes.iter().any(|(name, value)| is(name, word) && *value != Value::Null)
+        self.changes.iter().any(|(name, value)| is(name, word) && says(name, value))
+    }
+}
+
+/// Whether a value says more than the word's absence.
+fn says(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(false) => !is_flag(name),
+        _ => true,
     }
 }
 
@@ -120,10 +129,12 @@ fn base(name: &str) -> &str {
     }
 }
 
-/// Whether a rule that is given the one word cannot keep the other.
-fn excludes(kind: RuleKind, word: &str, other: &str) -> bool {
+/// Whether a new value of the one word says that the other does not hold any more.
+fn replaces(kind: RuleKind, word: &str, other: &str) -> bool {
     let alternatives: &[&[&str]] = match kind {
         RuleKind::Flow => &[&["qps", "limit"], &["qps", "per_ms"], &RELATIONS],
+        // Buckets say how a window of time is counted, and not that there is one.
+        RuleKind::SlowRatio | RuleKind::ErrorRatio | RuleKind::ErrorCount if word == "buckets" => &[],
         RuleKind::SlowRatio | RuleKind::ErrorRatio | RuleKind::ErrorCount => {
             &[&["window_calls", "window_ms"], &["window_calls", "buckets"]]
         }

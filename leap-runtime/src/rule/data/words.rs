@@ -472,6 +472,12 @@ pub(super) fn of_kind(kind: RuleKind) -> impl Iterator<Item = &'static Word> {
     own.iter().chain(shared)
 }
 
+/// Whether a word is a flag, which says nothing where it is false.
+pub(super) fn is_flag(name: &str) -> bool {
+    let mut words = KINDS.into_iter().flat_map(of_kind);
+    words.any(|word| word.name == name && matches!(word.takes, Takes::Flag))
+}
+
 impl Word {
     /// The name under which a time is text: `max_wait` of `max_wait_ms`.
     pub(super) fn twin(&self) -> Option<&'static str> {
