@@ -528,8 +528,8 @@ fn every_mistake_of_every_rule_is_told_at_once() {
         ]
     );
     let error = serde_json::from_str::<RuleSet>(&document.to_string()).unwrap_err().to_string();
-    assert!(told.iter().all(|one| error.contains(one)), "{error}");
-    assert!(error.contains(" at line 1 column "), "{error}");
+    assert!(told[..20].iter().all(|one| error.contains(one)), "{error}");
+    assert!(error.contains("\n  and 6 more at line 1 column "), "{error}");
 }
 
 #[test]
@@ -858,6 +858,49 @@ fn long_and_deep_input_is_told_shortly() {
     let told = data.into_rules().unwrap_err().to_string();
     assert!(told.contains("`kind` takes a word, not a list"), "{told}");
     assert!(told.contains("rule 1: a rule is a map of words, not a list"), "{told}");
+}
+
+#[test]
+fn of_many_mistakes_the_first_100_are_told_and_20_shown() {
+    let more = "there are more mistakes: the first 100 are told";
+    let rules = |n: usize| format!("[{}]", vec!["{}"; n].join(","));
+    let rejections = |document: &str| {
+        let data: RuleData = serde_json::from_str(document).unwrap();
+        let Err(LoadError::Rejected(rejections)) = data.into_rules() else { panic!("it was accepted") };
+        rejections
+    };
+    let hundred = rejections(&rules(100));
+    assert_eq!((hundred.len(), hundred[99].field()), (100, Some("kind")));
+    let megabyte = rules(350_000);
+    let told = rejections(&megabyte);
+    assert_eq!(told[..100], hundred);
+    assert_eq!((told.len(), told[100].to_string().as_str()), (101, more));
+    let message = serde_json::from_str::<RuleSet>(&megabyte).unwrap_err().to_string();
+    assert!(message.len() < 4_096, "{message}");
+    assert!(message.contains("\n  and more than 80 more at line 1"), "{message}");
+
+    let unknown: Vec<_> = (0..10_000).map(|i| format!("\"max_wat_{i:05}\": 0")).collect();
+    let fields = unknown.join(", ");
+    let told = rejections(&format!("[{{\"resource\": \"a\", \"kind\": \"flow\", \"qps\": 1, {fields}}}]"));
+    assert_eq!((told.len(), told[99].field(), told[100].reason()), (101, Some("max_wat_00099"), more));
+    let told = rejections(&format!("{{{fields}, \"rules\": []}}"));
+    assert_eq!((told.len(), told[99].field(), told[100].reason()), (101, Some("max_wat_00099"), more));
+    let alone = serde_json::from_str::<Rule>(&format!("{{\"kind\": \"isolation\", {fields}}}")).unwrap_err();
+    let alone = alone.to_string();
+    assert!(alone.len() < 8_192 && alone.contains("; and more than 80 more at line 1"), "{alone}");
+
+    let many: RulePatch = serde_json::from_str(&format!("{{{fields}}}")).unwrap();
+    let set = RuleSet::new().isolation("a", IsolationRule::new(3));
+    let named = set.iter().next().unwrap();
+    for error in [named.patched(&many), named.rule().patched(&many)].map(Result::unwrap_err) {
+        let LoadError::Rejected(told) = &error else { panic!("{error}") };
+        assert_eq!((told.len(), told[99].field(), told[100].reason()), (101, Some("max_wat_00099"), more));
+        assert!(error.to_string().len() < 8_192, "{error}");
+    }
+    let twice = vec!["\"qps\": 1"; 10_000].join(", ");
+    let twice: RulePatch = serde_json::from_str(&format!("{{{twice}}}")).unwrap();
+    let LoadError::Rejected(told) = named.patched(&twice).unwrap_err() else { panic!("no mistake") };
+    assert_eq!(told.len(), 101);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Why rules are not loaded.
 
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// What is wrong with one rule of a set.
 ///
@@ -51,7 +51,17 @@ impl Rejection {
     pub fn reason(&self) -> &str {
         &self.reason
     }
+
+    /// Whether it is no mistake, but says that there are more than are told.
+    fn is_end(&self) -> bool {
+        self.reason == MORE
+    }
 }
+
+/// Stands in the place of all mistakes in data behind the first.
+pub(crate) const MORE: &str = "there are more mistakes: the first 100 are told";
+/// The mistakes that one message shows.
+pub(crate) const SHOWN: usize = 20;
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,6 +70,7 @@ impl fmt::Display for Rejection {
             (Some(index), _) => write!(f, "rule {index}")?,
             // Of a rule that stands alone, or of what is around the rules.
             (None, Some(field)) => return write!(f, "`{}`: {reason}", Cut(field)),
+            (None, None) if self.is_end() => return f.write_str(reason),
             (None, None) => f.write_str("the set")?,
         }
         if let Some(id) = id {
@@ -75,25 +86,35 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Text that may be long, cut short.
+/// Text from outside: on one line, and cut short where it is long.
 pub(crate) struct Cut<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Cut<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The letters that are shown.
-        const SHOWN: usize = 64;
-        match self.0.char_indices().nth(SHOWN) {
-            Some((end, _)) => write!(f, "{}…", &self.0[..end]),
-            None => f.write_str(self.0),
+        write_cut(f, self.0, 64)
+    }
+}
+
+/// Writes the first letters of a text, and what a terminal would obey instead of showing it as an escape.
+pub(crate) fn write_cut(f: &mut fmt::Formatter<'_>, text: &str, most: usize) -> fmt::Result {
+    let mut letters = text.chars();
+    for letter in letters.by_ref().take(most) {
+        match letter {
+            // The latter two end a line or turn the direction of writing.
+            letter if letter.is_control() => write!(f, "{}", letter.escape_debug())?,
+            '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => write!(f, "{}", letter.escape_debug())?,
+            letter => f.write_char(letter)?,
         }
     }
+    f.write_str(if letters.next().is_some() { "…" } else { "" })
 }
 
 /// Why a change of the rules was refused. Nothing is changed then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// What is wrong with the rules: everything, in their order.
+    /// What is wrong with the rules: everything, in their order. Of data it is the first 100 mistakes; behind these a last
+    /// one says that there are more. A message shows 20.
     Rejected(Vec<Rejection>),
     /// Somebody else has changed the rules since.
     Conflict {
@@ -117,7 +138,9 @@ impl fmt::Display for LoadError {
                     [rejection] => write!(f, ": {rejection}"),
                     rejections => {
                         f.write_str(":")?;
-                        rejections.iter().try_for_each(|rejection| write!(f, "\n  {rejection}"))
+                        let shown = rejections.iter().take(SHOWN);
+                        shown.clone().try_for_each(|rejection| write!(f, "\n  {rejection}"))?;
+                        And { rest: &rejections[shown.len()..], before: "\n  " }.fmt(f)
                     }
                 }
             }
@@ -133,6 +156,23 @@ impl fmt::Display for LoadError {
 }
 
 impl Error for LoadError {}
+
+/// How many there are behind those that are shown, if any.
+pub(crate) struct And<'a> {
+    pub(crate) rest: &'a [Rejection],
+    pub(crate) before: &'static str,
+}
+
+impl fmt::Display for And<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rest, before } = self;
+        match rest {
+            [] => Ok(()),
+            [told @ .., end] if end.is_end() => write!(f, "{before}and more than {} more", told.len()),
+            rest => write!(f, "{before}and {} more", rest.len()),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -171,5 +211,36 @@ mod tests {
         let name = "ä".repeat(1_000_000);
         let rejection = Rejection { resource: Some(name), reason: "too long".into(), ..Rejection::default() };
         assert_eq!(rejection.to_string(), format!("the set of `{}…`: too long", "ä".repeat(64)));
+    }
+
+    #[test]
+    fn a_name_cannot_end_a_line_or_command_a_terminal() {
+        assert_eq!(Cut("a\n\u{1b}[31m\u{7}\u{202e}").to_string(), "a\\n\\u{1b}[31m\\u{7}\\u{202e}");
+        assert_eq!(Cut("a\u{301} 'b' \\* ü").to_string(), "a\u{301} 'b' \\* ü", "all else stays as it is");
+        assert_eq!(Cut(&"\n".repeat(1_000)).to_string(), format!("{}…", "\\n".repeat(64)));
+        let name = Some("a\n  rule 7: `qps`: forged".to_owned());
+        let rejection = Rejection {
+            index: Some(3),
+            id: name.clone(),
+            resource: name.clone(),
+            field: name,
+            reason: "wrong".into(),
+        };
+        assert!(!rejection.to_string().contains('\n'), "{rejection}");
+        assert!(!LoadError::UnknownRule("a\nb".into()).to_string().contains('\n'));
+    }
+
+    #[test]
+    fn a_message_shows_20_mistakes_and_says_how_many_more_there_are() {
+        let message = |n: usize, end: Option<&str>| {
+            let one = |reason: &str| Rejection { reason: reason.to_owned(), ..Rejection::default() };
+            let all = (0..n).map(|i| one(&i.to_string())).chain(end.map(one)).collect();
+            LoadError::Rejected(all).to_string().split_off("the rules are not loaded:".len())
+        };
+        let shown: String = (0..20).map(|i| format!("\n  the set: {i}")).collect();
+        assert_eq!(message(20, None), shown);
+        assert_eq!(message(21, None), format!("{shown}\n  and 1 more"));
+        assert_eq!(message(100, None), format!("{shown}\n  and 80 more"));
+        assert_eq!(message(100, Some(MORE)), format!("{shown}\n  and more than 80 more"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::given::{Fault, Given};
+use super::given::{Fault, Given, is_enough};
 use super::hints::List;
 use super::words::{mode_name, precision_name};
 use crate::rule::hot::HotNumbers;
@@ -16,7 +16,7 @@ use crate::rule::{
 pub(super) fn build(mut given: Given, faults: &mut Vec<Fault>) -> Option<Rule> {
     loop {
         // Too much hangs on it to say anything about the others.
-        if given.is_wrong("behavior") {
+        if given.is_wrong("behavior") || is_enough(faults) {
             return None;
         }
         match attempt(&given) {

@@ -8,6 +8,7 @@ use super::time;
 use super::value::Value;
 use super::words::{COMMON, KINDS, Takes, Word, of_kind};
 use crate::key::{Key, ToKey};
+use crate::rule::rejection::MORE;
 use crate::rule::{KeySelector, NAME_MAX, RuleError, RuleKind, is_name};
 
 /// A mistake in a rule: the field that it is about, and what is wrong.
@@ -21,6 +22,23 @@ impl Fault {
     pub(super) fn of(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { field: Some(field.into()), reason: reason.into() }
     }
+}
+
+/// The mistakes in data that are told. With more than these, nobody corrects them one by one.
+pub(super) const MOST: usize = 100;
+
+/// Whether there are more mistakes than are told.
+pub(super) fn is_enough(faults: &[Fault]) -> bool {
+    faults.len() > MOST
+}
+
+/// Those mistakes that are told, and that there are more, if there are.
+pub(super) fn told(mut faults: Vec<Fault>) -> Vec<Fault> {
+    if is_enough(&faults) {
+        faults.truncate(MOST);
+        faults.push(Fault { field: None, reason: MORE.to_owned() });
+    }
+    faults
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +73,9 @@ impl Given {
     ) -> Self {
         let mut given = Self { kind, values: BTreeMap::new(), wrong: BTreeSet::new() };
         for (name, value) in fields {
+            if is_enough(faults) {
+                break;
+            }
             match of_kind(kind).find(|word| word.names().any(|known| known == name)) {
                 Some(word) => given.put(word, name, value, faults),
                 None => {

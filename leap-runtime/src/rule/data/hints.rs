@@ -1,6 +1,8 @@
 //! What somebody may have meant.
 
-use std::fmt::{self, Write};
+use std::fmt;
+
+use crate::rule::rejection::write_cut;
 
 /// The longest word that is looked at: none of ours is near a longer one.
 const LONGEST: usize = 40;
@@ -142,14 +144,7 @@ pub(super) struct Short<'a>(pub(super) &'a str);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut letters = self.0.chars();
-        for letter in letters.by_ref().take(LONGEST) {
-            match letter {
-                letter if letter.is_control() => write!(f, "{}", letter.escape_default())?,
-                letter => f.write_char(letter)?,
-            }
-        }
-        f.write_str(if letters.next().is_some() { "…" } else { "" })
+        write_cut(f, self.0, LONGEST)
     }
 }
 

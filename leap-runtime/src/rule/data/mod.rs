@@ -18,9 +18,10 @@ use serde::de::{Deserialize, Deserializer};
 
 pub use patch::RulePatch;
 
-use self::given::{Fault, Given};
+use self::given::{Fault, Given, MOST};
 use self::hints::{List, Short, nearest};
 use self::value::Value;
+use super::rejection::{And, MORE, SHOWN};
 use super::{LoadError, Rejection, Rule, RuleKind, RuleSet};
 
 /// A rule set as it was written, read and not yet checked.
@@ -59,13 +60,17 @@ impl RuleData {
     ///
     /// # Errors
     ///
-    /// Every mistake in every rule, each with the rule's place, id and resource, and the field to change.
+    /// Every mistake in every rule, each with the rule's place, id and resource, and the field to change. Of more than 100
+    /// it is the first 100, and one more that says so.
     pub fn into_rules(self) -> Result<RuleSet, LoadError> {
         let document = |Fault { field, reason }| Rejection { field, reason, ..Rejection::default() };
         let mut rejections: Vec<Rejection> = self.faults.into_iter().map(document).collect();
         // What is wrong between rules is looked for among those that are right.
         let (mut set, mut places) = (RuleSet::new(), vec![]);
         for (index, value) in self.rules.iter().enumerate() {
+            if rejections.len() > MOST {
+                break;
+            }
             match Read::of(value, Scope::Set) {
                 (Read { id, resource }, Ok(rule)) => {
                     set.push(resource.as_deref(), id.map(Into::into), rule);
@@ -79,6 +84,10 @@ impl RuleData {
             rejections.push(rejection);
         }
         rejections.sort_by_key(Rejection::index);
+        if rejections.len() > MOST {
+            rejections.truncate(MOST);
+            rejections.push(Rejection { reason: MORE.to_owned(), ..Rejection::default() });
+        }
         if rejections.is_empty() { Ok(set) } else { Err(LoadError::Rejected(rejections)) }
     }
 
@@ -95,6 +104,10 @@ impl RuleData {
         };
         let (mut faults, mut list) = (vec![], None);
         for (name, value) in fields {
+            // The list of rules is found behind any number of them.
+            if given::is_enough(&faults) && name != "rules" {
+                continue;
+            }
             let reason = match (name.as_str(), value) {
                 ("rules", _) if list.is_some() => "`rules` is given twice".to_owned(),
                 ("rules", Value::List(rules)) => {
@@ -135,7 +148,7 @@ impl<'de> Deserialize<'de> for RuleData {
 }
 
 impl<'de> Deserialize<'de> for RuleSet {
-    /// As [`RuleData`]; all mistakes stand in one message.
+    /// As [`RuleData`]; the first 20 mistakes stand in one message.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = |value| RuleData::of(value)?.into_rules().map_err(|error| error.to_string());
         Value::read(deserializer, read)
@@ -143,13 +156,15 @@ impl<'de> Deserialize<'de> for RuleSet {
 }
 
 impl<'de> Deserialize<'de> for Rule {
-    /// The words of one rule, without `id` and `resource`; all mistakes stand in one message.
+    /// The words of one rule, without `id` and `resource`; the first 20 mistakes stand in one message.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::read(deserializer, |value| {
             let (read, rule) = Read::of(&value, Scope::Alone);
             rule.map_err(|faults| {
-                let mistakes: Vec<_> = read.rejections(None, faults).map(|one| one.to_string()).collect();
-                mistakes.join("; ")
+                let faults = given::told(faults);
+                let mistakes: Vec<_> = read.rejections(None, faults).collect();
+                let shown: Vec<_> = mistakes.iter().take(SHOWN).map(ToString::to_string).collect();
+                format!("{}{}", shown.join("; "), And { rest: &mistakes[shown.len()..], before: "; " })
             })
         })
     }
@@ -180,6 +195,9 @@ impl Read {
         let mut names = BTreeSet::new();
         let (mut kind, mut resource, mut words) = (None, None, vec![]);
         for (name, value) in fields {
+            if given::is_enough(&faults) {
+                break;
+            }
             if !names.insert(name) {
                 let reason = format!("`{}` is given twice", Short(name));
                 faults.push(Fault::of(given::cut(name), reason));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::de::{Deserialize, Deserializer};
 
 use super::build::{DIMENSIONS, RELATIONS, build};
-use super::given::{Fault, Given, cut};
+use super::given::{Fault, Given, cut, is_enough, told};
 use super::hints::Short;
 use super::value::{Fields, Value};
 use super::words::{is_flag, of_kind};
@@ -51,7 +51,7 @@ impl RulePatch {
         let mut faults = vec![];
         self.change(kind, &mut fields, &mut faults);
         let given = Given::new(kind, fields.iter().map(|(name, value)| (name.as_str(), value)), &mut faults);
-        build(given, &mut faults).ok_or(faults)
+        build(given, &mut faults).ok_or_else(|| told(faults))
     }
 
     fn change(&self, kind: RuleKind, fields: &mut Fields, faults: &mut Vec<Fault>) {
@@ -67,6 +67,9 @@ impl RulePatch {
         }
         let mut names = BTreeSet::new();
         for (name, value) in &self.changes {
+            if is_enough(faults) {
+                return;
+            }
             if !names.insert(name.as_str()) {
                 faults.push(Fault::of(cut(name), format!("`{}` is given twice", Short(name))));
                 continue;
