@@ -742,6 +742,16 @@ fn words_that_do_not_go_together_are_told() {
             "`deny` does not go with `allow`: whom `allow` does not name is denied",
         ),
         (
+            json!({"kind": "system", "cpu": 0.5, "precision": "exact"}),
+            "precision",
+            "`precision` `exact` needs `qps`: no other figure is counted",
+        ),
+        (
+            json!({"kind": "system", "max_concurrency": 5, "precision": "strict"}),
+            "precision",
+            "`precision` `strict` needs `qps`: no other figure is counted",
+        ),
+        (
             json!({"kind": "system", "load": 1, "cpu": 0.5}),
             "cpu",
             "`cpu` does not go with `load`: a rule watches one figure; write a rule for each",
@@ -753,6 +763,24 @@ fn words_that_do_not_go_together_are_told() {
 
 #[test]
 fn one_mistake_is_not_told_as_several() {
+    for misspelt in ["knid", "Kind", "kin"] {
+        let mut rule = json!({"qps": 5});
+        rule[misspelt] = json!("flow");
+        is_only(&rule, misspelt, &format!("unknown field `{misspelt}`; did you mean `kind`?"));
+    }
+    is_only(
+        &json!({"key": "flow", "qps": 5}),
+        "kind",
+        "`kind` is missing: one of `flow`, `isolation`, `slow_ratio`, `error_ratio`, `error_count`, `hot`, `authority` and `system`",
+    );
+    for misspelt in ["resuorce", "Resource", "resources"] {
+        let told = mistakes(&json!([{misspelt: "a", "kind": "flow", "qps": 5}]));
+        let told: Vec<_> = told.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [format!("rule 0: `{misspelt}`: unknown field `{misspelt}`; did you mean `resource`?")]
+        );
+    }
     for misspelt in ["qsp", "limits", "count"] {
         let mut rule = json!({"kind": "flow"});
         rule[misspelt] = json!(10);
@@ -1068,6 +1096,60 @@ fn a_flag_that_is_false_says_nothing_and_takes_only_its_own_relation_away() {
 }
 
 #[test]
+fn a_patch_leaves_nothing_behind_that_went_with_what_it_replaces() {
+    let patched = |rule: &Value, changes: Value| {
+        let rule: Rule = serde_json::from_value(rule.clone()).unwrap();
+        rule.patched(&patch(changes)).map(|rule| serde_json::to_value(rule).unwrap())
+    };
+    let plain = json!({"kind": "flow", "qps": 5});
+    for max_wait in ["500ms", "501ms", "1500us"] {
+        let throttle =
+            json!({"kind": "flow", "qps": 5, "behavior": "throttle", "max_wait": max_wait, "burst": 3});
+        assert_eq!(patched(&throttle, json!({"behavior": "reject"})), Ok(plain.clone()));
+        assert_eq!(patched(&throttle, json!({"behavior": null})), Ok(plain.clone()));
+        let warm_up = json!({"kind": "flow", "qps": 5, "behavior": "warm_up", "cold_factor": 2});
+        assert_eq!(patched(&throttle, json!({"cold_factor": 2, "behavior": "warm_up"})), Ok(warm_up));
+        let mut both = throttle.clone();
+        both["behavior"] = json!("warm_up_throttle");
+        both.as_object_mut().unwrap().remove("burst");
+        let waits = serde_json::from_value::<Rule>(both.clone()).unwrap();
+        let waits = serde_json::to_value(waits).unwrap();
+        assert_eq!(patched(&throttle, json!({"behavior": "warm_up_throttle"})), Ok(waits), "the wait stays");
+        both["warm_up_ms"] = json!(7);
+        assert_eq!(patched(&both, json!({"behavior": "reject"})), Ok(plain.clone()));
+        let hot = json!({"kind": "hot", "key": 0, "qps": 5, "behavior": "throttle", "max_wait": max_wait});
+        assert_eq!(
+            patched(&hot, json!({"behavior": "reject"})),
+            Ok(json!({"kind": "hot", "key": 0, "qps": 5}))
+        );
+        // What the patch names itself is a mistake, as in a document.
+        assert!(patched(&throttle, json!({"behavior": "reject", "max_wait": "500ms"})).is_err());
+        assert!(patched(&throttle, json!({"behavior": "reject", "burst": 3})).is_err());
+    }
+    for ramp in [5_000, 7_000] {
+        let ramp = json!({"kind": "error_count", "error_count": 3, "recovery": "ramp", "ramp_ms": ramp});
+        let probes = json!({"kind": "error_count", "error_count": 3});
+        assert_eq!(patched(&ramp, json!({"recovery": "probes"})), Ok(probes));
+    }
+    let exact = json!({"kind": "system", "qps": 5, "precision": "exact"});
+    assert_eq!(patched(&exact, json!({"cpu": 0.5})), Ok(json!({"kind": "system", "cpu": 0.5})));
+    let as_sentinel = json!({"kind": "system", "qps": 5, "precision": "sentinel"});
+    assert_eq!(
+        patched(&as_sentinel, json!({"cpu": 0.5})),
+        Ok(json!({"kind": "system", "cpu": 0.5, "precision": "sentinel"}))
+    );
+}
+
+#[test]
+fn null_puts_the_interval_of_a_limit_back_to_a_second() {
+    let rule: Rule = serde_json::from_value(json!({"kind": "flow", "limit": 5, "per": "1m"})).unwrap();
+    for changes in [json!({"per_ms": null}), json!({"per": null}), json!({"limit": 5, "per_ms": null})] {
+        let patched = rule.patched(&patch(changes.clone())).unwrap();
+        assert_eq!(serde_json::to_value(patched).unwrap(), json!({"kind": "flow", "qps": 5}), "{changes}");
+    }
+}
+
+#[test]
 fn buckets_take_no_window_of_calls_away() {
     let rule = json!({"kind": "error_ratio", "error_ratio": 0.5, "window_calls": 100});
     let rule: Rule = serde_json::from_value(rule).unwrap();
@@ -1102,7 +1184,7 @@ fn a_patch_that_would_make_the_rule_wrong_is_refused_with_every_mistake() {
     );
     assert_eq!(told(json!({"qps": null})), ["`qps`: the limit is missing: `qps`, or `limit` with `per_ms`"]);
     assert_eq!(
-        told(json!({"behavior": "reject"})),
+        told(json!({"behavior": "reject", "max_wait_ms": 500})),
         ["`max_wait_ms`: `max_wait_ms` needs `behavior` to be `throttle` or `warm_up_throttle`"]
     );
     assert_eq!(

@@ -278,6 +278,13 @@ fn system(given: &Given) -> Result<SystemRule> {
     };
     let mut rule = rule.map_err(|error| about(given, &error))?;
     if let Some(precision) = precision(given) {
+        if precision != Precision::Sentinel && !given.has("qps") {
+            let name = precision_name(precision);
+            return Err(Wrong::new(
+                "precision",
+                format!("`precision` `{name}` needs `qps`: no other figure is counted"),
+            ));
+        }
         rule = rule.with_precision(precision).map_err(|error| about(given, &error))?;
     }
     Ok(rule.with_mode(mode(given)))

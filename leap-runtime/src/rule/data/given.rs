@@ -76,12 +76,12 @@ impl Given {
             if is_enough(faults) {
                 break;
             }
-            match of_kind(kind).find(|word| word.names().any(|known| known == name)) {
+            match word_of(kind, name) {
                 Some(word) => given.put(word, name, value, faults),
                 None => {
                     let (reason, meant) = unknown(kind, name);
                     // It is not missing, then.
-                    given.wrong.extend(meant.map(|word| word.name));
+                    given.wrong.extend(meant);
                     faults.push(Fault::of(cut(name), reason));
                 }
             }
@@ -197,10 +197,23 @@ impl Given {
     }
 }
 
+/// The word that a rule of this kind takes under this name.
+fn word_of(kind: RuleKind, name: &str) -> Option<&'static Word> {
+    of_kind(kind).find(|word| word.names().any(|known| known == name))
+}
+
+/// The word that was meant by a field that a rule of this kind does not have, if one is near.
+pub(super) fn meant(kind: RuleKind, name: &str) -> Option<&'static str> {
+    if word_of(kind, name).is_some() { None } else { unknown(kind, name).1 }
+}
+
 /// What is said of a field that a rule of this kind does not have, and the word that was meant, if one is near.
-fn unknown(kind: RuleKind, name: &str) -> (String, Option<&'static Word>) {
+fn unknown(kind: RuleKind, name: &str) -> (String, Option<&'static str>) {
     let (shown, of) = (Short(name), kind.name());
-    let word_of = |meant: &str| of_kind(kind).find(|word| word.names().any(|known| known == meant));
+    let word_of = |meant: &str| {
+        let word = word_of(kind, meant).or_else(|| COMMON.iter().find(|word| word.name == meant));
+        word.map(|word| word.name)
+    };
     if let Some(ours) = of_sentinel(name, of) {
         let meant = ours.split('`').nth(1).and_then(word_of);
         return (format!("`{shown}` is Sentinel's word; here it is {ours}"), meant);

@@ -21,6 +21,7 @@ pub use patch::RulePatch;
 use self::given::{Fault, Given, MOST};
 use self::hints::{List, Short, nearest};
 use self::value::Value;
+use self::words::Word;
 use super::rejection::{And, MORE, SHOWN};
 use super::{LoadError, Rejection, Rule, RuleKind, RuleSet};
 
@@ -223,9 +224,9 @@ impl Read {
                 _ => words.push((name.as_str(), value)),
             }
         }
-        let kind = kind_of(kind, &mut faults);
+        let kind = kind_of(kind, &words, &mut faults);
         if scope == Scope::Set {
-            faults.extend(wrong_resource(kind, resource));
+            faults.extend(wrong_resource(kind, resource, &words));
         }
         let rule = kind.and_then(|kind| {
             let given = Given::new(kind, words, &mut faults);
@@ -255,10 +256,18 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-fn kind_of(value: Option<&Value>, faults: &mut Vec<Fault>) -> Option<RuleKind> {
+/// The other fields of a rule.
+type Others<'a> = [(&'a str, &'a Value)];
+
+fn kind_of(value: Option<&Value>, others: &Others<'_>, faults: &mut Vec<Fault>) -> Option<RuleKind> {
     let Some(value) = value else {
-        let reason = format!("`kind` is missing: one of {}", List(&words::KIND_NAMES));
-        faults.push(Fault::of("kind", reason));
+        let known: Vec<&str> =
+            words::KINDS.into_iter().flat_map(words::of_kind).flat_map(Word::names).collect();
+        let is_meant = |name: &&str| !known.contains(name) && nearest(name, ["kind"]).is_some();
+        faults.push(match others.iter().map(|(name, _)| *name).find(is_meant) {
+            Some(name) => Fault::of(name, format!("unknown field `{}`; did you mean `kind`?", Short(name))),
+            None => Fault::of("kind", format!("`kind` is missing: one of {}", List(&words::KIND_NAMES))),
+        });
         return None;
     };
     match given::one_of("kind", &words::KIND_NAMES, value) {
@@ -270,14 +279,22 @@ fn kind_of(value: Option<&Value>, faults: &mut Vec<Fault>) -> Option<RuleKind> {
     }
 }
 
-fn wrong_resource(kind: Option<RuleKind>, resource: Option<&Value>) -> Option<Fault> {
+fn wrong_resource(kind: Option<RuleKind>, resource: Option<&Value>, others: &Others<'_>) -> Option<Fault> {
     let reason = match (kind, resource) {
         (Some(RuleKind::System), Some(_)) => {
             "a system rule is for all inbound calls together: it has no `resource`".to_owned()
         }
         (_, Some(value)) => given::name_in("resource", value).err()?,
         (Some(RuleKind::System) | None, None) => return None,
-        (Some(_), None) => "`resource` is missing".to_owned(),
+        (Some(kind), None) => {
+            // A word that is misspelt is told as such, and is not missing as well. The first fields are enough: behind so
+            // many mistakes nothing is told.
+            let mut names = others.iter().take(MOST).map(|(name, _)| name);
+            if names.any(|name| given::meant(kind, name) == Some("resource")) {
+                return None;
+            }
+            "`resource` is missing".to_owned()
+        }
     };
     Some(Fault::of("resource", reason))
 }

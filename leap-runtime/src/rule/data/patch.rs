@@ -95,11 +95,48 @@ impl RulePatch {
                 fields.push((name.clone(), value.clone()));
             }
         }
+        let over = self.left_over(kind, fields);
+        fields.retain(|(name, _)| !over.iter().any(|word| is(name, word) && !self.names(word)));
         // The default of an interval is not said by leaving it out: a limit without one is a mistake in a document.
         let has = |fields: &Fields, word: &str| fields.iter().any(|(name, _)| is(name, word));
         if kind == RuleKind::Flow && has(fields, "limit") && !has(fields, "per_ms") {
             fields.push(("per_ms".to_owned(), Value::Whole(1_000)));
         }
+    }
+
+    /// The words that only went with what the rule was before the fields became these.
+    fn left_over(&self, kind: RuleKind, fields: &Fields) -> &'static [&'static str] {
+        let value_of = |word: &str| fields.iter().find(|(name, _)| name == word).map(|(_, value)| value);
+        let said = |word: &str| match value_of(word) {
+            Some(Value::Text(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        match kind {
+            RuleKind::Flow if self.names("behavior") => match said("behavior") {
+                None | Some("reject") => &["warm_up_ms", "cold_factor", "max_wait_ms", "burst"],
+                Some("warm_up") => &["max_wait_ms", "burst"],
+                Some("throttle") => &["warm_up_ms", "cold_factor"],
+                Some("warm_up_throttle") => &["burst"],
+                Some(_) => &[],
+            },
+            RuleKind::Hot if self.names("behavior") && said("behavior") != Some("throttle") => {
+                &["max_wait_ms"]
+            }
+            RuleKind::SlowRatio | RuleKind::ErrorRatio | RuleKind::ErrorCount
+                if self.names("recovery") && said("recovery") != Some("ramp") =>
+            {
+                &["ramp_ms"]
+            }
+            RuleKind::System if value_of("qps").is_none() && said("precision") != Some("sentinel") => {
+                &["precision"]
+            }
+            _ => &[],
+        }
+    }
+
+    /// Whether it is about the word, by whichever of its names.
+    fn names(&self, word: &str) -> bool {
+        self.changes.iter().any(|(name, _)| is(name, word))
     }
 
     /// Whether it gives the word a new value, by whichever of its names.
