@@ -771,7 +771,8 @@ fn one_mistake_is_not_told_as_several() {
     is_only(
         &json!({"key": "flow", "qps": 5}),
         "kind",
-        "`kind` is missing: one of `flow`, `isolation`, `slow_ratio`, `error_ratio`, `error_count`, `hot`, `authority` and `system`",
+        "`kind` is missing: one of `flow`, `isolation`, `slow_ratio`, `error_ratio`, `error_count`, `hot`, `authority` \
+         and `system`",
     );
     for misspelt in ["resuorce", "Resource", "resources"] {
         let told = mistakes(&json!([{misspelt: "a", "kind": "flow", "qps": 5}]));

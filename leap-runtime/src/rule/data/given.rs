@@ -242,7 +242,7 @@ pub(super) fn cut(text: &str) -> String {
 /// The value of a word that was given under `name`, or what is wrong with it.
 fn read(word: &Word, name: &str, value: &Value) -> Result<Typed, String> {
     match &word.takes {
-        Takes::Permits | Takes::Number { .. } | Takes::AtLeast(_) | Takes::Above(_) => {
+        Takes::Permits { .. } | Takes::Number { .. } | Takes::AtLeast(_) | Takes::Above(_) => {
             number(name, value).map(Typed::Number)
         }
         Takes::Whole { .. } => whole(name, value).map(Typed::Whole),

@@ -21,7 +21,6 @@ pub use patch::RulePatch;
 use self::given::{Fault, Given, MOST};
 use self::hints::{List, Short, nearest};
 use self::value::Value;
-use self::words::Word;
 use super::rejection::{And, MORE, SHOWN};
 use super::{LoadError, Rejection, Rule, RuleKind, RuleSet};
 
@@ -261,9 +260,7 @@ type Others<'a> = [(&'a str, &'a Value)];
 
 fn kind_of(value: Option<&Value>, others: &Others<'_>, faults: &mut Vec<Fault>) -> Option<RuleKind> {
     let Some(value) = value else {
-        let known: Vec<&str> =
-            words::KINDS.into_iter().flat_map(words::of_kind).flat_map(Word::names).collect();
-        let is_meant = |name: &&str| !known.contains(name) && nearest(name, ["kind"]).is_some();
+        let is_meant = |name: &&str| nearest(name, ["kind"]).is_some();
         faults.push(match others.iter().map(|(name, _)| *name).find(is_meant) {
             Some(name) => Fault::of(name, format!("unknown field `{}`; did you mean `kind`?", Short(name))),
             None => Fault::of("kind", format!("`kind` is missing: one of {}", List(&words::KIND_NAMES))),

@@ -198,7 +198,8 @@ impl Rule {
     /// The same rule with some words changed, checked as a whole.
     ///
     /// A word that says otherwise what an old one said replaces it: `limit` with `per_ms` replaces `qps`, `window_calls` a
-    /// window of time, one relation another, one figure of the system another.
+    /// window of time, one relation another, one figure of the system another. What only went with an old `behavior`,
+    /// `recovery` or figure goes with it. A word that the patch does not name and that none of its words replaces stays.
     ///
     /// # Errors
     ///

@@ -113,7 +113,7 @@ fn bounds(kind: RuleKind, word: &Word) -> (Named, Named) {
     let numbers = |values: &[f64]| named(values.iter().map(|number| Value::Number(*number)).collect());
     let wholes = |values: &[i128]| named(values.iter().map(|number| Value::Whole(*number)).collect());
     match word.takes {
-        Takes::Permits => (
+        Takes::Permits { .. } => (
             numbers(&[0.0, 1.0, 2.5, f64::MAX]),
             numbers(&[0.0_f64.next_down(), 1.0_f64.next_down(), f64::INFINITY, f64::NEG_INFINITY, f64::NAN]),
         ),
@@ -213,15 +213,26 @@ fn a_value_at_a_bound_of_the_table_is_taken_and_one_just_beyond_is_not() {
 }
 
 #[test]
-fn a_paced_limit_may_be_any_from_0() {
-    for (kind, word) in [(RuleKind::Flow, "qps"), (RuleKind::Hot, "qps")] {
-        let word = of_kind(kind).find(|known| known.name == word).unwrap();
-        for limit in [f64::MIN_POSITIVE, 0.5] {
-            let mut fields = around(kind, word.name);
-            fields.extend([("behavior", text("throttle")), (word.name, Value::Number(limit))]);
-            assert!(read(fields).is_ok(), "{kind:?} {limit}");
+fn a_limit_may_be_any_from_0_where_calls_wait_if_the_table_says_so() {
+    let mut seen = vec![];
+    for kind in KINDS {
+        for word in of_kind(kind) {
+            let Takes::Permits { may_wait } = word.takes else { continue };
+            seen.push((kind.name(), word.name, may_wait));
+            for limit in [f64::MIN_POSITIVE, 0.5] {
+                let mut fields = around(kind, word.name);
+                fields.push((word.name, Value::Number(limit)));
+                if of_kind(kind).any(|word| word.name == "behavior") {
+                    fields.push(("behavior", text("throttle")));
+                }
+                assert_eq!(read(fields).is_ok(), may_wait, "{kind:?} {} {limit}", word.name);
+            }
         }
     }
+    assert_eq!(
+        seen,
+        [("flow", "qps", true), ("flow", "limit", true), ("hot", "qps", true), ("system", "qps", false)]
+    );
 }
 
 #[test]

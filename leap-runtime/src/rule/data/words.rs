@@ -24,8 +24,10 @@ pub(super) struct Word {
 /// What stands behind a word, and between which bounds.
 #[derive(Debug)]
 pub(super) enum Takes {
-    /// A number of permits: any from 0, or none between 0 and 1.
-    Permits,
+    /// A number of permits, none between 0 and 1; any from 0 where calls wait, if they may.
+    Permits {
+        may_wait: bool,
+    },
     Number {
         least: f64,
         most: f64,
@@ -119,7 +121,7 @@ pub(super) const COMMON: [Word; 3] = [
         name: "resource",
         takes: Takes::Name,
         default: Default::Needed,
-        means: "the resource that the rule is for, or a pattern: `*` is any text, `\\\\*` a star; a system rule has none",
+        means: "the resource that the rule is for, or a pattern: `*` is any text, `\\*` a star; a system rule has none",
     },
     Word {
         name: "kind",
@@ -131,7 +133,8 @@ pub(super) const COMMON: [Word; 3] = [
         name: "id",
         takes: Takes::Name,
         default: Default::Else("by kind and place"),
-        means: "a name for the rule, by which it is found and keeps its state; given once, and to its version in shadow",
+        means: "a name for the rule, by which it is found and keeps its state; given once, and to its version in shadow; \
+                it does not end in `@shadow`",
     },
 ];
 
@@ -144,10 +147,15 @@ pub(super) const MODE: Word = Word {
 };
 
 const FLOW: [Word; 16] = [
-    Word { name: "qps", takes: Takes::Permits, default: Default::Needed, means: "permits per second" },
+    Word {
+        name: "qps",
+        takes: Takes::Permits { may_wait: true },
+        default: Default::Needed,
+        means: "permits per second",
+    },
     Word {
         name: "limit",
-        takes: Takes::Permits,
+        takes: Takes::Permits { may_wait: true },
         default: Default::Needed,
         means: "permits per interval, with `per_ms` and instead of `qps`",
     },
@@ -344,7 +352,7 @@ const HOT: [Word; 11] = [
     },
     Word {
         name: "qps",
-        takes: Takes::Permits,
+        takes: Takes::Permits { may_wait: true },
         default: Default::Else("no limit of the rate"),
         means: "permits per second, or per `per_ms`, for each value; a rule has this or `max_concurrency`, or both",
     },
@@ -352,7 +360,8 @@ const HOT: [Word; 11] = [
         name: "per_ms",
         takes: INTERVAL,
         default: Default::Time(flow::INTERVAL),
-        means: "the interval that `qps` is for; above 64 permits in 10 parts of at least 1 µs",
+        means: "the interval that `qps` is for; above 64 permits in 10 parts of at least 1 µs, unless throttled, with \
+                `burst`, or by `sentinel`",
     },
     Word {
         name: "burst",
@@ -425,7 +434,7 @@ const SYSTEM: [Word; 7] = [
     Word { name: "cpu", takes: SHARE, default: Default::Needed, means: "the share of the processor's quota" },
     Word {
         name: "qps",
-        takes: Takes::Permits,
+        takes: Takes::Permits { may_wait: false },
         default: Default::Needed,
         means: "inbound permits per second",
     },
@@ -497,7 +506,10 @@ impl fmt::Display for Takes {
     /// The type and the bounds, as the page of all fields has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Permits => f.write_str("number | 0, or 1 and more; where calls wait, any from 0"),
+            Self::Permits { may_wait } => {
+                f.write_str("number | 0, or 1 and more")?;
+                f.write_str(if *may_wait { "; where calls wait, any from 0" } else { "" })
+            }
             Self::AtLeast(least) => write!(f, "number | {least} and more"),
             Self::Number { least, most } => write!(f, "number | {least} to {most}"),
             Self::Above(bound) => write!(f, "number | above {bound}"),
