@@ -237,7 +237,7 @@ mod tests {
             let all = (0..n).map(|i| one(&i.to_string())).chain(end.map(one)).collect();
             LoadError::Rejected(all).to_string().split_off("the rules are not loaded:".len())
         };
-        let shown: String = (0..20).map(|i| format!("\n  the set: {i}")).collect();
+        let shown = (0..20).map(|i| i.to_string()).fold(String::new(), |all, i| all + "\n  the set: " + &i);
         assert_eq!(message(20, None), shown);
         assert_eq!(message(21, None), format!("{shown}\n  and 1 more"));
         assert_eq!(message(100, None), format!("{shown}\n  and 80 more"));
