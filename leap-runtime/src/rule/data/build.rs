@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::given::{Fault, Given, is_enough};
 use super::hints::List;
-use super::words::{mode_name, precision_name};
+use super::words::precision_name;
 use crate::rule::hot::HotNumbers;
 use crate::rule::{
     AuthorityRule, BehaviorWord, BreakerWords, FlowRule, FlowWords, HotRule, HotWords, IsolationRule,
@@ -100,7 +100,7 @@ fn at_most_one(given: &Given, words: &[&'static str], why: &str) -> Result<()> {
 fn mode(given: &Given) -> Mode {
     const MODES: [Mode; 3] = [Mode::Enforce, Mode::Off, Mode::Shadow];
     let said = given.word("mode");
-    MODES.into_iter().find(|mode| said == Some(mode_name(*mode))).unwrap_or_default()
+    MODES.into_iter().find(|mode| said == Some(mode.name())).unwrap_or_default()
 }
 
 fn precision(given: &Given) -> Option<Precision> {

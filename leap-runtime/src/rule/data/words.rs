@@ -87,16 +87,7 @@ pub(super) const KIND_NAMES: [&str; 8] = {
     names
 };
 
-pub(super) const MODES: [&str; 3] = [mode_name(Mode::Enforce), mode_name(Mode::Off), mode_name(Mode::Shadow)];
-
-/// A mode as data has it.
-pub(super) const fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Off => "off",
-        Mode::Shadow => "shadow",
-    }
-}
+pub(super) const MODES: [&str; 3] = [Mode::Enforce.name(), Mode::Off.name(), Mode::Shadow.name()];
 
 /// A precision as data has it.
 pub(super) const fn precision_name(precision: Precision) -> &'static str {

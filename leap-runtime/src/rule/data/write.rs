@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::ser::{Error, Serialize, SerializeMap, Serializer};
 
 use super::value::{Fields, Value};
-use super::words::{mode_name, precision_name};
+use super::words::precision_name;
 use crate::key::{Key, Scalar};
 use crate::rule::flow::{self, BehaviorWord};
 use crate::rule::system::Limit;
@@ -59,7 +59,7 @@ impl Writer {
 
     fn mode(mut self, mode: Mode) -> Fields {
         if mode != Mode::default() {
-            self.text("mode", mode_name(mode));
+            self.text("mode", mode.name());
         }
         self.0
     }
@@ -331,7 +331,7 @@ impl Serialize for RuleKind {
 impl Serialize for Mode {
     /// As its word: `enforce`, `off`, `shadow`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(mode_name(*self))
+        serializer.serialize_str(self.name())
     }
 }
 
