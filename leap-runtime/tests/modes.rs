@@ -342,3 +342,65 @@ fn system_rules_keep_what_they_know_over_their_modes() {
     drop(running);
     assert_eq!((n_passing(&registry), registry.system().inbound_in_flight()), (3, 0));
 }
+
+#[test]
+fn a_limit_that_a_promoted_shadow_took_the_place_of_finds_what_passed_when_it_is_back() {
+    for steps in 0..3 {
+        let (registry, clock) = registry();
+        clock.set(at(5_000));
+        // The pattern's limit stands where the resource has none of its own at work.
+        registry
+            .load(RuleSet::new().flow("orders.*", qps(8.0)).named("x", R, qps(1.0).with_mode(Mode::Shadow)))
+            .unwrap();
+        let before = registry.version();
+        let loaded = registry.source("loaded");
+        assert_eq!(passes(&registry, R, 20), 8);
+        match steps {
+            0 => {
+                loaded.promote("x").unwrap();
+                assert_eq!(passes(&registry, R, 20), 0);
+                registry.rollback(before).unwrap();
+            }
+            1 => {
+                loaded.promote("x").unwrap();
+                loaded.remove("x").unwrap();
+            }
+            _ => {
+                loaded.set_mode("x", Mode::Off).unwrap();
+                loaded.remove("x").unwrap();
+            }
+        }
+        assert_eq!(around(&registry, &clock, 6_000), (0, 5), "{steps}");
+        assert_eq!(passes(&registry, R, 20), 3);
+    }
+}
+
+#[test]
+fn what_a_shadow_would_have_let_through_does_not_stay_with_a_limit_that_comes_back() {
+    let (registry, clock) = registry();
+    let both = |mode| {
+        let set = RuleSet::new().flow("orders.*", qps(8.0));
+        registry.load(set.named("wide", R, qps(100.0).with_mode(mode))).unwrap();
+    };
+    both(Mode::Shadow);
+    assert_eq!(passes(&registry, R, 8), 8);
+    clock.set(at(900));
+    assert_eq!(passes(&registry, R, 92), 0);
+    both(Mode::Enforce);
+    assert_eq!(passes(&registry, R, 1), 0, "those of 900 ms count for the promoted one");
+    both(Mode::Shadow);
+    clock.set(at(1_000));
+    assert_eq!(passes(&registry, R, 20), 8, "and not for the other");
+}
+
+#[test]
+fn a_promoted_limit_goes_by_its_own_where_the_log_of_the_other_began_later() {
+    let (registry, clock) = registry();
+    let alone = |mode| RuleSet::new().named("x", R, qps(5.0).with_mode(mode));
+    registry.load(alone(Mode::Shadow)).unwrap();
+    assert_eq!(passes(&registry, R, 5), 5);
+    clock.set(at(500));
+    registry.load(alone(Mode::Shadow).flow("orders.*", qps(8.0))).unwrap();
+    registry.load(alone(Mode::Enforce).flow("orders.*", qps(8.0))).unwrap();
+    assert_eq!(around(&registry, &clock, 1_000), (0, 5));
+}

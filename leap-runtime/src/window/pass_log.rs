@@ -110,6 +110,32 @@ impl PassLog {
         recent: u64,
         now: Timestamp,
     ) -> Self {
+        Self::gather(capacity, passed, first, then, recent, now, |_| true)
+    }
+
+    /// As [`gathered`](Self::gathered), of `own`, the log of this total: what is infinitely old there is nothing remembered,
+    /// so `others` are asked about it. For limits that did not go by `own` before.
+    pub(crate) fn beside(
+        capacity: u64,
+        passed: u64,
+        own: &Self,
+        others: &[(&Self, u64)],
+        recent: u64,
+        now: Timestamp,
+    ) -> Self {
+        Self::gather(capacity, passed, &[(own, passed)], others, recent, now, |time| time != Some(0))
+    }
+
+    /// As [`gathered`](Self::gathered). `is_known` says of a time in `first` whether it spares asking in `then`.
+    fn gather(
+        capacity: u64,
+        passed: u64,
+        first: &[(&Self, u64)],
+        then: &[(&Self, u64)],
+        recent: u64,
+        now: Timestamp,
+        is_known: impl Fn(Option<u64>) -> bool,
+    ) -> Self {
         let origin = first.iter().chain(then).map(|(log, _)| log.kept_from(now)).min().unwrap_or(now);
         // What nobody could tell any more passed just now.
         let latest = now.since_ns(origin) / 1_000 + 2;
@@ -122,7 +148,11 @@ impl PassLog {
             times.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other)))
         };
         Self::with_times(capacity, passed, origin, |back| {
-            told(first, back).or_else(|| told(then, back)).unwrap_or_else(|| (back >= recent).then_some(0))
+            let own = told(first, back);
+            own.filter(|time| is_known(*time))
+                .or_else(|| told(then, back))
+                .or(own)
+                .unwrap_or_else(|| (back >= recent).then_some(0))
         })
     }
 

@@ -99,8 +99,8 @@ impl Windows {
     /// not asked.
     ///
     /// What `previous` does not know of a rule is taken over from `others`, each with the total that it decides on: what
-    /// they remember to have passed there, and when, is remembered of this total. But a log that other rules ask already
-    /// stays as it is, as far back as it reaches.
+    /// they remember to have passed there, and when, is remembered of this total. But a log of this total stays as it is,
+    /// as far back as it reaches: it tells what did pass, and limits that come back are to find that.
     ///
     /// While calls go on by the previous windows, [`catch_up`](Self::catch_up) is to be called once these are
     /// published.
@@ -241,11 +241,18 @@ impl Windows {
             }
         }
         let longest = longest?.max(1);
-        let own = self.log.as_ref().filter(|_| is_kept || moved.is_empty());
-        let log = match own {
-            Some(log) if log.len() >= longest && !log.is_worn_out(now) => return Some(Arc::clone(log)),
+        // Never shorter than before: a limit that comes back finds what passed under it.
+        let longest = self.log.as_ref().map_or(longest, |log| longest.max(log.len()));
+        // Where no rule goes on by it, what it does not remember is asked of the others.
+        let is_enough =
+            |log: &PassLog| (is_kept || moved.is_empty()) && log.len() >= longest && !log.is_worn_out(now);
+        let log = match &self.log {
+            Some(log) if is_enough(log) => return Some(Arc::clone(log)),
             Some(log) if moved.is_empty() => log.successor(longest, passed, carried, now),
-            Some(log) => PassLog::gathered(longest, passed, &[(log, passed)], &moved, carried, now),
+            Some(log) if is_kept => {
+                PassLog::gathered(longest, passed, &[(log, passed)], &moved, carried, now)
+            }
+            Some(log) => PassLog::beside(longest, passed, log, &moved, carried, now),
             None if moved.is_empty() => {
                 // Long enough for all that is carried, so that a further load finds it again.
                 let carried = carried.min(CARRIED_MAX.max(longest)).min(passed);
