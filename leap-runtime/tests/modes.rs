@@ -404,3 +404,59 @@ fn a_promoted_limit_goes_by_its_own_where_the_log_of_the_other_began_later() {
     registry.load(alone(Mode::Enforce).flow("orders.*", qps(8.0))).unwrap();
     assert_eq!(around(&registry, &clock, 1_000), (0, 5));
 }
+
+fn isolations(a: (u32, Mode), b: (u32, Mode)) -> RuleSet {
+    let rule = |(limit, mode)| IsolationRule::new(limit).with_mode(mode);
+    RuleSet::new().named("a", R, rule(a)).named("b", R, rule(b))
+}
+
+/// Of how many calls the shadows would have blocked some.
+fn would_block(registry: &Registry) -> Vec<(u64, u64)> {
+    let stats = registry.stats(R).unwrap();
+    stats.shadows().iter().map(|shadow| (shadow.asked(), shadow.would_block())).collect()
+}
+
+#[test]
+fn isolations_that_are_demoted_together_count_each_for_itself() {
+    let (registry, _) = registry();
+    registry.load(isolations((4, Mode::Enforce), (4, Mode::Enforce))).unwrap();
+    let before = registry.enter(R).unwrap();
+    registry.load(isolations((4, Mode::Shadow), (4, Mode::Shadow))).unwrap();
+    let held: Vec<_> = (0..4).map(|_| registry.enter(R).unwrap()).collect();
+    // One goes on with the count there was, and so has one call more in flight.
+    assert_eq!(would_block(&registry), [(4, 1), (4, 0)]);
+    drop((before, held));
+    let held: Vec<_> = (0..4).map(|_| registry.enter(R).unwrap()).collect();
+    assert_eq!(would_block(&registry), [(8, 1), (8, 0)], "nothing is left behind");
+    drop(held);
+    // And the one that is enforced again is not counted in by the other.
+    registry.source("loaded").promote("a").unwrap();
+    let held: Vec<_> = (0..9).filter_map(|_| registry.enter(R).ok()).collect();
+    assert_eq!(held.len(), 4);
+}
+
+#[test]
+fn the_count_of_an_enforced_isolation_goes_to_its_shadow_before_that_of_one_that_was_off() {
+    let (registry, _) = registry();
+    registry.load(isolations((2, Mode::Off), (2, Mode::Enforce))).unwrap();
+    let held = [registry.enter(R).unwrap(), registry.enter(R).unwrap()];
+    registry.load(isolations((2, Mode::Shadow), (2, Mode::Shadow))).unwrap();
+    drop(registry.enter(R).unwrap());
+    assert_eq!(would_block(&registry), [(1, 0), (1, 1)]);
+    drop(held);
+}
+
+#[test]
+fn an_isolation_that_is_promoted_beside_one_that_is_off_knows_the_calls_that_run() {
+    for enforced in [Mode::Off, Mode::Enforce] {
+        let (registry, _) = registry();
+        registry.load(isolations((9, Mode::Enforce), (2, Mode::Shadow))).unwrap();
+        registry.load(isolations((9, Mode::Off), (2, Mode::Shadow))).unwrap();
+        let held = [registry.enter(R).unwrap(), registry.enter(R).unwrap()];
+        registry.load(isolations((9, enforced), (2, Mode::Enforce))).unwrap();
+        assert!(registry.enter(R).is_err());
+        drop(held);
+        let held: Vec<_> = (0..9).filter_map(|_| registry.enter(R).ok()).collect();
+        assert_eq!(held.len(), 2);
+    }
+}

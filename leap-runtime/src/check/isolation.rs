@@ -65,6 +65,16 @@ impl Isolation {
         }
     }
 
+    /// Whether one of these rules was here already.
+    pub(super) fn has_any_of(&self, rules: &[(RuleId, IsolationRule)]) -> bool {
+        rules.iter().any(|(id, _)| self.has(id))
+    }
+
+    /// Whether that rule is one of these.
+    pub(super) fn has(&self, id: &RuleId) -> bool {
+        self.rules.iter().any(|(other, _)| other == id)
+    }
+
     /// Whether calls may be let wait instead of being refused.
     pub(crate) fn may_queue(&self) -> bool {
         self.rules.iter().any(|(_, rule)| !rule.queue_time().is_zero())

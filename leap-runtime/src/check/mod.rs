@@ -185,7 +185,18 @@ impl Plan {
         let past = Past { plan: previous, others, takes_permits: true };
         let (shadowed, at_work): (Vec<_>, Vec<_>) =
             rules.iter().cloned().partition(|(_, rule)| rule.mode() == Mode::Shadow);
-        let has_isolation = at_work.iter().any(|(_, rule)| rule.kind() == RuleKind::Isolation);
+        let is_isolation = |rule: &Rule| rule.kind() == RuleKind::Isolation;
+        let descends = |id: &RuleId| has(&previous.rules, id) && !has(&rules, id);
+        // The count of those before goes to one shadow only, and to none where an isolation is left.
+        let heir = if at_work.iter().any(|(_, rule)| is_isolation(rule)) {
+            None
+        } else {
+            let was_on = |id: &RuleId| previous.isolation().is_some_and(|before| before.has(id));
+            let ids = || shadowed.iter().filter(|(_, rule)| is_isolation(rule)).map(|(id, _)| id);
+            let stood = |id: &&RuleId| standing.iter().any(|shadow| shadow.id() == *id);
+            let heirs = || ids().filter(|id| descends(id) && !stood(id));
+            heirs().find(|id| was_on(id)).or_else(|| heirs().next()).cloned()
+        };
         let plan = Self::after(at_work, &past, watches, passed, &reading);
 
         let named = flow_rules(&rules).filter(|rule| rule.mode() != Mode::Off);
@@ -193,8 +204,8 @@ impl Plan {
         let around = Surroundings { previous, passed, watches, named: &named };
         let shadows = shadowed.iter().map(|(id, rule)| {
             let standing = standing.iter().find(|shadow| shadow.id() == id).copied();
-            let descends = has(&previous.rules, id) && !has(&rules, id);
-            Shadow::new(id, rule, standing, descends, !has_isolation, around, &reading)
+            let takes_permits = heir.as_ref() == Some(id);
+            Shadow::new(id, rule, standing, descends(id), takes_permits, around, &reading)
         });
         let shadows: Box<[_]> = shadows.collect();
         let needs_more = plan.needs_more || !customs.is_empty() || !shadows.is_empty();
@@ -233,13 +244,12 @@ impl Plan {
                 Rule::System(_) => {}
             }
         }
-        let isolation = Isolation::new(on.isolation, past.isolation());
+        let standing = past.isolation(&on.isolation);
+        let isolation = Isolation::new(on.isolation, standing);
+        let standing = past.isolation(&off.isolation).filter(|_| isolation.is_none());
         let parked = Parked {
             breakers: off.breakers.into(),
-            isolation: past
-                .isolation()
-                .filter(|_| isolation.is_none())
-                .and_then(|standing| Isolation::new(off.isolation, Some(standing))),
+            isolation: standing.and_then(|standing| Isolation::new(off.isolation, Some(standing))),
             hot: off.hot.into(),
             scoped: Scoped::new(&off.related, past.scoped(), reading),
         };

@@ -8,7 +8,7 @@ use super::flow::Flow;
 use super::flow::scoped::Scoped;
 use super::hot::Hot;
 use super::isolation::Isolation;
-use crate::rule::RuleId;
+use crate::rule::{IsolationRule, RuleId};
 use crate::sync::AtomicU64;
 
 /// What rules that are off were about when they decided: their live state waits here for them to be on again.
@@ -62,12 +62,20 @@ impl<'a> Past<'a> {
         all.find(|hot| hot.id() == id)
     }
 
-    pub(super) fn isolation(&self) -> Option<&'a Isolation> {
-        let of = |plan: &'a Plan| {
-            plan.isolation.as_ref().or_else(|| plan.parked().and_then(|parked| parked.isolation.as_ref()))
+    /// Whose count the isolation of these rules goes on with: that of the one at work; else that of a rule among them that had
+    /// another role, which knows the calls that run; else that of one that was off. All of a resource share one count, so of
+    /// several that know calls the one with the most in flight is taken.
+    pub(super) fn isolation(&self, rules: &[(RuleId, IsolationRule)]) -> Option<&'a Isolation> {
+        let parked = |plan: &'a Plan| plan.parked().and_then(|parked| parked.isolation.as_ref());
+        let others = || self.others.iter().filter(|_| self.takes_permits).map(|(plan, _)| *plan);
+        let known = || {
+            let known = others().filter_map(Plan::isolation);
+            known
+                .filter(|isolation| isolation.has_any_of(rules))
+                .max_by_key(|isolation| isolation.in_flight())
         };
-        let others = self.others.iter().filter(|_| self.takes_permits);
-        of(self.plan).or_else(|| others.map(|(plan, _)| *plan).find_map(of))
+        let waiting = || parked(self.plan).or_else(|| others().find_map(Plan::isolation));
+        self.plan.isolation().or_else(known).or_else(waiting).or_else(|| others().find_map(parked))
     }
 
     pub(super) fn scoped(&self) -> impl Iterator<Item = &'a Scoped> {

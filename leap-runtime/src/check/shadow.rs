@@ -61,7 +61,7 @@ impl Shadow {
     /// The shadow of `rule`. It goes on from `standing`, the rule's shadow before; else, if it `descends`, from the rule that
     /// was enforced or off under this id and is so no more.
     ///
-    /// `takes_permits` says that no isolation goes on with the count of those before.
+    /// `takes_permits` says that nobody else goes on with the count of the isolation before.
     pub(super) fn new(
         id: &RuleId,
         rule: &Rule,
