@@ -6,17 +6,17 @@
 #[cfg(leap_loom)]
 pub(crate) use loom::sync::{
     Mutex, MutexGuard, RwLock,
-    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 #[cfg(all(leap_shuttle, not(leap_loom)))]
 pub(crate) use shuttle::sync::{
     Mutex, MutexGuard, RwLock,
-    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 #[cfg(not(any(leap_loom, leap_shuttle)))]
 pub(crate) use std::sync::{
     Mutex, MutexGuard, RwLock,
-    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
 #[cfg(leap_loom)]

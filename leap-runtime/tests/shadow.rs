@@ -345,6 +345,65 @@ fn figures_go_on_while_a_rule_stays_as_it_is_and_begin_anew_when_it_changes() {
 }
 
 #[test]
+fn a_shadow_that_stays_as_it_is_goes_on_when_an_enforced_version_comes() {
+    let small = qps(2.0).with_mode(Mode::Shadow);
+    let (registry, _) = registry_with(RuleSet::new().named("x", R, small.clone()));
+    assert_eq!((passes(&registry, R, 20), figures(&registry, 0)), (20, [20, 18, 0, 0]));
+    let both = RuleSet::new().named("x", R, qps(50.0)).named("x", R, small);
+    assert_eq!(registry.load(both).unwrap().kept(), 1);
+    // The enforced one is new; of those of before it would have let more through.
+    assert_eq!((passes(&registry, R, 100), figures(&registry, 0)), (50, [120, 118, 0, 0]));
+}
+
+#[test]
+fn a_shadow_that_is_promoted_while_another_is_tried_takes_its_state_along() {
+    let (registry, _) = registry_with(RuleSet::new().named("x", R, qps(2.0).with_mode(Mode::Shadow)));
+    assert_eq!(passes(&registry, R, 20), 20);
+    let next = qps(3.0).with_mode(Mode::Shadow);
+    registry.load(RuleSet::new().named("x", R, qps(2.0)).named("x", R, next)).unwrap();
+    assert_eq!((passes(&registry, R, 9), figures(&registry, 0)), (0, [9, 6, 0, 3]));
+}
+
+#[test]
+fn a_system_rule_in_shadow_goes_on_whatever_else_is_loaded_beside_it() {
+    let rule = || SystemRule::qps(2.0).unwrap().with_mode(Mode::Shadow);
+    for other in [SystemRule::concurrency(50), SystemRule::qps(1_000.0).unwrap()] {
+        let (registry, _) = registry_with(RuleSet::new().system(rule()));
+        let figures = || {
+            assert_eq!((0..20).filter(|_| registry.enter_with(R).inbound().enter().is_ok()).count(), 20);
+            let system = registry.system();
+            let shadows = system.shadows().iter();
+            shadows.map(|shadow| (shadow.asked(), shadow.would_block())).collect::<Vec<_>>()
+        };
+        assert_eq!(figures(), [(20, 18)]);
+        let report = registry.load(RuleSet::new().system(rule()).system(other.clone())).unwrap();
+        assert_eq!((report.kept(), figures()), (1, vec![(40, 38)]), "{other}");
+    }
+}
+
+#[test]
+fn what_calls_of_before_move_is_told_of_the_breaker_that_decides_and_of_no_shadow() {
+    let rule = BreakerRule::error_ratio(0.5).unwrap().with_min_calls(1).unwrap().open_for(ms(1_000)).unwrap();
+    for (before, after) in [(Mode::Shadow, Mode::Enforce), (Mode::Enforce, Mode::Shadow)] {
+        let recorder = Recorder::default();
+        let registry = Registry::builder().clock(ManualClock::new()).observer(recorder.clone()).build();
+        let load = |mode| registry.load(RuleSet::new().named("x", R, rule.with_mode(mode))).unwrap();
+        load(before);
+        let entry = registry.enter(R).unwrap();
+        load(after);
+        recorder.take();
+        entry.end(Outcome::Exception);
+        let told = recorder.take();
+        assert_eq!(registry.enter(R).is_err(), after == Mode::Enforce);
+        if after == Mode::Enforce {
+            assert!(matches!(&told[..], [line] if line.contains("closed -> open")), "{told:?}");
+        } else {
+            assert_eq!((told, figures(&registry, 0)), (vec![], [1, 1, 0, 0]));
+        }
+    }
+}
+
+#[test]
 fn two_versions_of_a_rule_stand_side_by_side_under_one_id() {
     let both = |enforced: f64, candidate: f64| {
         let rules = RuleSet::new().named("create", R, qps(enforced));

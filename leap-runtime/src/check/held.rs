@@ -11,7 +11,7 @@ use super::hot::Hold;
 use super::isolation::Ticket;
 use super::shadow::ShadowHeld;
 use super::system::{self, System};
-use super::{Around, Arrival, Pace, Plan, Stop, overloaded, used_up};
+use super::{Around, Arrival, Pace, Plan, Stop, Tell, overloaded, used_up};
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::event::Outcome;
@@ -83,13 +83,20 @@ impl Held {
     }
 
     /// The end of what hardly any call holds, to be told beside [`Plan::end`]. `plan` is that of the entry.
-    pub(crate) fn end_more(&mut self, plan: &Plan, outcome: Outcome, rt_ns: u64, now: Timestamp) {
+    pub(crate) fn end_more(
+        &mut self,
+        plan: &Plan,
+        outcome: Outcome,
+        rt_ns: u64,
+        now: Timestamp,
+        tell: &mut Tell<'_>,
+    ) {
         // Dropping the holds gives their permits back.
         let Some(more) = self.more.take() else { return };
         if let Some((system, held)) = more.taken.system {
             system.end(held, rt_ns, outcome, now);
         }
-        more.shadows.into_iter().for_each(|held| held.end(plan, outcome, rt_ns, now));
+        more.shadows.into_iter().for_each(|held| held.end(plan, outcome, rt_ns, now, tell));
         if let Some((system, held)) = more.system_shadows {
             system.end_shadows(held, rt_ns, outcome, now);
         }

@@ -112,6 +112,9 @@ pub(crate) trait Around {
     fn tell(&self, rule: &RuleId, moved: Moved);
 }
 
+/// Hears that a breaker has moved.
+pub(crate) type Tell<'a> = dyn FnMut(&RuleId, Moved) + 'a;
+
 /// When a call may start, and the rule that has it wait until then.
 #[derive(Clone, Copy, Debug)]
 struct Pace<'a> {
@@ -178,8 +181,11 @@ impl Plan {
         let has = |rules: &[(RuleId, Rule)], id: &RuleId| {
             rules.iter().any(|(other, rule)| other == id && rule.mode() != Mode::Shadow)
         };
-        // A rule that was in shadow only, and is so no more, takes its state along.
-        let is_promoted = |shadow: &&Shadow| has(&rules, shadow.id()) && !has(&previous.rules, shadow.id());
+        // A rule that was in shadow only, and is so no more, takes its state along; a shadow that stays keeps it.
+        let stays = |shadow: &Shadow| rules.iter().any(|(id, rule)| shadow.is_of(id, rule));
+        let is_promoted = |shadow: &&Shadow| {
+            has(&rules, shadow.id()) && !has(&previous.rules, shadow.id()) && !stays(shadow)
+        };
         let (promoted, standing): (Vec<_>, Vec<_>) = previous.shadows().iter().partition(is_promoted);
         let others = promoted.iter().map(|shadow| (shadow.plan(), shadow.passed())).collect();
         let past = Past { plan: previous, others, takes_permits: true };
@@ -285,7 +291,8 @@ impl Plan {
     }
 
     /// To be called once this plan is published in place of `previous`, in the order in which plans are: writes what calls
-    /// of the other one left unwritten, and lets those go on who wait for what it makes room for.
+    /// of the other one left unwritten, and lets those go on who wait for what it makes room for. What calls of the other
+    /// one move from now on is told of the breakers that decide here.
     pub(crate) fn settle(
         &self,
         previous: &Self,
@@ -294,6 +301,11 @@ impl Plan {
     ) -> ToWake {
         self.catch_up(passed, &reading);
         self.shadows().iter().for_each(|shadow| shadow.catch_up(&reading));
+        self.breakers.iter().for_each(|breaker| breaker.set_told(true));
+        self.shadows()
+            .iter()
+            .flat_map(|shadow| shadow.plan().breakers())
+            .for_each(|breaker| breaker.set_told(false));
         Isolation::settle(self.isolation.as_ref(), previous.isolation.as_ref())
     }
 
@@ -652,7 +664,8 @@ impl Plan {
                     continue;
                 }
             };
-            if let Some(moved) = breaker.end(held.generation(i), rt_ns, exception, now) {
+            let moved = breaker.end(held.generation(i), rt_ns, exception, now);
+            if let Some(moved) = moved.filter(|_| breaker.is_told()) {
                 tell(breaker.id(), moved);
             }
         }

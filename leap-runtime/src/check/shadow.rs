@@ -2,7 +2,7 @@
 //!
 //! A shadow is a plan of that one rule, taken as enforced, over its own `passed`. So every check is the one that would
 //! decide, and what it would have let through feeds its state. It is asked when the verdict on a call is known, and decides
-//! nothing: no call waits for it, and nobody is told of its breakers. What it holds of a call that runs (permits in flight,
+//! nothing: no call waits for it, and nobody is told of its breakers (but of one that decides by the time its calls end). What it holds of a call that runs (permits in flight,
 //! the generation of a breaker) is kept by the call's entry and ends with it; of a call that was blocked nothing is held.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::call::Request;
 use super::figures::{Figures, ShadowStats, Word};
 use super::flow::associated::Watches;
 use super::past::Past;
-use super::{Admitted, Around, Arrival, Hand, Held, Plan, Stop};
+use super::{Admitted, Around, Arrival, Hand, Held, Plan, Stop, Tell};
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::event::Outcome;
@@ -99,6 +99,11 @@ impl Shadow {
         &self.id
     }
 
+    /// Whether it is of just that rule.
+    pub(super) fn is_of(&self, id: &RuleId, rule: &Rule) -> bool {
+        self.id == *id && self.rule == *rule
+    }
+
     pub(super) fn kind(&self) -> RuleKind {
         self.rule.kind()
     }
@@ -146,7 +151,7 @@ impl Shadow {
         let (word, held) = self.ask(request, now, reading);
         self.figures.note(word, true);
         if let Some(mut held) = held {
-            self.end(&mut held, request.permits, Outcome::Cancelled, 0, now);
+            self.end(&mut held, request.permits, Outcome::Cancelled, 0, now, &mut |_, _| {});
         }
     }
 
@@ -179,17 +184,32 @@ impl Shadow {
         }
     }
 
-    /// The end of a call of which it holds something.
-    fn end(&self, held: &mut Held, permits: u32, outcome: Outcome, rt_ns: u64, now: Timestamp) {
-        self.plan.end(held, permits, outcome, rt_ns, now, |_, _| {});
-        held.end_more(&self.plan, outcome, rt_ns, now);
+    /// The end of a call of which it holds something. `tell` hears of its breaker only where that decides by now.
+    fn end(
+        &self,
+        held: &mut Held,
+        permits: u32,
+        outcome: Outcome,
+        rt_ns: u64,
+        now: Timestamp,
+        tell: &mut Tell<'_>,
+    ) {
+        self.plan.end(held, permits, outcome, rt_ns, now, &mut *tell);
+        held.end_more(&self.plan, outcome, rt_ns, now, tell);
     }
 }
 
 impl ShadowHeld {
     /// The call ended. `plan` is that of its entry.
-    pub(super) fn end(mut self, plan: &Plan, outcome: Outcome, rt_ns: u64, now: Timestamp) {
-        plan.shadows()[self.place].end(&mut self.held, self.permits, outcome, rt_ns, now);
+    pub(super) fn end(
+        mut self,
+        plan: &Plan,
+        outcome: Outcome,
+        rt_ns: u64,
+        now: Timestamp,
+        tell: &mut Tell<'_>,
+    ) {
+        plan.shadows()[self.place].end(&mut self.held, self.permits, outcome, rt_ns, now, tell);
     }
 
     /// The call, which the shadow would have let through, has charged `n` more permits.

@@ -344,7 +344,7 @@ fn end_fully(
     rt_ns: u64,
     now: Timestamp,
 ) {
-    held.end_more(plan, outcome, rt_ns, now);
+    held.end_more(plan, outcome, rt_ns, now, &mut |rule, moved| tell_transition(resource, rule, moved, now));
     if let customs @ [_, ..] = plan.customs() {
         let rt = Duration::from_nanos(rt_ns);
         let ended = Ended { resource: resource.name(), permits, outcome: Some(outcome), rt };

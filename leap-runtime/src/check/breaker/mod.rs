@@ -22,7 +22,7 @@ use self::trip::Tally;
 use crate::blocked::{By, Refusal};
 use crate::clock::Timestamp;
 use crate::rule::{BreakerRule, BreakerState, Recovery, RuleId, Strategy};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) use self::sample::Sample;
 
@@ -66,6 +66,8 @@ struct Live {
     tally: Tally,
     /// What the open times are drawn from.
     seed: u64,
+    /// Whether its changes are told: not those of a rule in shadow. Its calls may have come before it was, or was not.
+    is_told: AtomicBool,
 }
 
 /// What a breaker shows of itself.
@@ -100,6 +102,7 @@ impl Breaker {
                     stuck_probes: AtomicU64::new(0),
                     tally: Tally::new(&rule, now),
                     seed: open_time::seed(&id, now),
+                    is_told: AtomicBool::new(true),
                 })
             }
         };
@@ -108,6 +111,17 @@ impl Breaker {
             Strategy::ErrorRatio { .. } | Strategy::ErrorCount { .. } => u64::MAX,
         };
         Self { id, rule, slow_rt_ns, live }
+    }
+
+    /// Whether anybody is to be told of what the end of a call has changed.
+    pub(crate) fn is_told(&self) -> bool {
+        // Relaxed: it goes with no other word.
+        self.live.is_told.load(Ordering::Relaxed)
+    }
+
+    /// Says so, once the plan is published in which it decides, or does not.
+    pub(crate) fn set_told(&self, is_told: bool) {
+        self.live.is_told.store(is_told, Ordering::Relaxed);
     }
 
     fn fits(&self, rule: &BreakerRule) -> bool {

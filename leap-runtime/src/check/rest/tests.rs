@@ -59,7 +59,7 @@ impl World {
                 }
                 held.ask_shadows(&self.plan, None, &request, *now, || *now);
                 self.plan.end(&mut held, n, outcome, 0, *now, |_, _| {});
-                held.end_more(&self.plan, outcome, 0, *now);
+                held.end_more(&self.plan, outcome, 0, *now, &mut |_, _| {});
                 Some(start.map_or(0, |start| start.since_ns(*now)))
             }
             Err(Stop::Refused(_)) => None,

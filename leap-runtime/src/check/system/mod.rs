@@ -107,16 +107,25 @@ impl System {
             Some(live) => Arc::clone(&live.machine),
             None => Arc::new(Machine { samples: Samples::new(), probe: Arc::clone(probe) }),
         };
-        // A rule that was in shadow only, and is so no more, takes its window along.
-        let has = |rules: &[(RuleId, SystemRule)], id: &RuleId| {
-            rules.iter().any(|(other, rule)| other == id && rule.mode() != Mode::Shadow)
+        // A rule that was in shadow only, and is so no more, takes its window along; a shadow that stays keeps it. An id that
+        // is only a place may be that of a rule on another figure.
+        let is_same = |one: (&RuleId, &SystemRule), other: (&RuleId, &SystemRule)| {
+            one.0 == other.0 && one.1.dimension() == other.1.dimension()
         };
-        let is_promoted = |shadow: &&Shadow| has(&rules, &shadow.id) && !has(&previous.rules, &shadow.id);
+        let has = |rules: &[(RuleId, SystemRule)], this: (&RuleId, &SystemRule)| {
+            rules.iter().any(|(id, rule)| is_same((id, rule), this) && rule.mode() != Mode::Shadow)
+        };
+        let is_promoted = |shadow: &&Shadow| {
+            let this = (&shadow.id, &shadow.rule);
+            let stays = || rules.iter().any(|(id, rule)| (id, rule) == this);
+            has(&rules, this) && !has(&previous.rules, this) && !stays()
+        };
         let (promoted, standing): (Vec<_>, Vec<_>) = previous.shadows.iter().partition(is_promoted);
         let others: Vec<_> = promoted.iter().map(|shadow| &shadow.system).collect();
         let shadows = rules.iter().filter(|(_, rule)| rule.mode() == Mode::Shadow).map(|(id, rule)| {
-            let standing = standing.iter().find(|shadow| shadow.id == id.clone()).copied();
-            let descends = has(&previous.rules, id) && !has(&rules, id);
+            let this = (id, rule);
+            let standing = standing.iter().find(|shadow| is_same((&shadow.id, &shadow.rule), this)).copied();
+            let descends = has(&previous.rules, this) && !has(&rules, this);
             Shadow::new(id, rule, standing, Some(previous).filter(|_| descends), &machine, reading)
         });
         let shadows = shadows.collect();
