@@ -460,3 +460,39 @@ fn an_isolation_that_is_promoted_beside_one_that_is_off_knows_the_calls_that_run
         assert_eq!(held.len(), 2);
     }
 }
+
+#[test]
+fn a_limit_that_was_none_for_a_while_finds_what_passed_meanwhile() {
+    let n = |registry: &Registry, n: usize| {
+        (0..n).filter(|_| registry.enter_with(R).origin("o").enter().is_ok()).count()
+    };
+    for of in [
+        |rule: FlowRule| rule,
+        |rule: FlowRule| rule.for_origin("o").unwrap(),
+        |rule: FlowRule| rule.for_each_origin().unwrap(),
+    ] {
+        for precision in [Precision::Exact, Precision::Strict, Precision::Sentinel] {
+            let rule = |limit| {
+                let precision =
+                    if limit > 1e6 && precision == Precision::Exact { Precision::Strict } else { precision };
+                of(qps(limit)).with_precision(precision).unwrap()
+            };
+            let (registry, clock) = registry();
+            clock.set(at(5_000));
+            let load = |limit| registry.load(RuleSet::new().named("x", R, rule(limit))).unwrap();
+            load(10.0);
+            assert_eq!(n(&registry, 20), 10);
+            load(3e9);
+            load(10.0);
+            assert_eq!(n(&registry, 20), 0, "{}", rule(10.0));
+            load(3e9);
+            clock.set(at(9_000));
+            assert_eq!(n(&registry, 7), 7);
+            load(4e9);
+            load(10.0);
+            assert_eq!(n(&registry, 20), 3, "{}", rule(10.0));
+            clock.set(at(19_000));
+            assert_eq!(n(&registry, 20), 10);
+        }
+    }
+}

@@ -136,7 +136,7 @@ impl Gate {
 
 impl Scoped {
     /// Those of `rules` that hold for some calls only, going on from the first of `previous` that knows them. Rules that are
-    /// no limit are left out.
+    /// no limit are left out, unless they were one: these go on counting.
     ///
     /// While calls go on by the previous ones, [`catch_up`](Self::catch_up) is to be called once these are published.
     pub(crate) fn new<'p>(
@@ -156,10 +156,11 @@ impl Scoped {
         let previous: Vec<_> = previous.into_iter().flat_map(|previous| &previous.rules).collect();
         let scoped = |(id, rule): &(RuleId, FlowRule)| {
             let is_scoped = !matches!(rule.relation(), Relation::Own | Relation::Associated(_));
-            rule.permits().filter(|_| is_scoped)?;
             let is_same =
                 |before: &&&ScopedRule| before.id == *id && before.rule.relation() == rule.relation();
             let gates = match previous.iter().find(is_same) {
+                _ if !is_scoped => return None,
+                None if rule.permits().is_none() => return None,
                 Some(before) => before.gates.renewed(id.clone(), &before.rule, rule, reading),
                 None => Gates::new(most, id.clone(), rule, reading()),
             };

@@ -34,7 +34,7 @@ const CARRIED_MAX: u64 = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     limits: Box<[Limit]>,
-    /// Those of rules that are off: nobody asks them, and what they remember is kept up to date. Usually none.
+    /// Those of rules that are off, or no limit any more: nobody asks them, and what they remember is kept up to date. Usually none.
     parked: Box<[Limit]>,
     /// What is opened for that before anything is counted.
     to_open: Box<[Arc<Ring>]>,
@@ -95,8 +95,8 @@ enum Memory {
 
 impl Windows {
     /// The windows of `rules`, going on from `previous`: the log and rings of the same shape are kept, and places and
-    /// the warmth of the same rules. Rules that are no limit are left out, and those that throttle. Those that are off are
-    /// not asked.
+    /// the warmth of the same rules. Those that throttle are left out, and rules that are no limit, unless they were one:
+    /// these are not asked, as those that are off, and remember until they are a limit again.
     ///
     /// What `previous` does not know of a rule is taken over from `others`, each with the total that it decides on: what
     /// they remember to have passed there, and when, is remembered of this total. But a log of this total stays as it is,
@@ -126,6 +126,11 @@ impl Windows {
             let windowed = rules.iter().filter(move |(_, rule)| !rule.is_paced() && rule.mode() == mode);
             windowed.filter_map(|(id, rule)| Some((id, rule, rule.permits()?)))
         };
+        let raised = || {
+            let unlimited = rules.iter().filter(|(_, rule)| !rule.is_paced() && rule.permits().is_none());
+            unlimited.filter_map(|(id, rule)| Some((id, rule, find(id)?.limit.permits)))
+        };
+        let unasked = || limited(Mode::Off).chain(raised());
         let is_exact = |rule: &FlowRule| rule.precision() == Precision::Exact;
         let exact_limits: Vec<_> = limited(Mode::Enforce)
             .enumerate()
@@ -134,7 +139,7 @@ impl Windows {
             .collect();
         let lowered = previous.lowered(&exact_limits, now);
         let log = previous.log_after(
-            limited(Mode::Enforce).chain(limited(Mode::Off)).filter(|(_, rule, _)| is_exact(rule)),
+            limited(Mode::Enforce).chain(unasked()).filter(|(_, rule, _)| is_exact(rule)),
             lowered.iter().map(|lowered| lowered.permits).max(),
             find,
             passed,
@@ -166,7 +171,7 @@ impl Windows {
             Limit { permits, interval_ns: rule.interval_ns(), memory, terms: Box::new(terms) }
         };
         let limits: Box<[Limit]> = limited(Mode::Enforce).map(&mut limit).collect();
-        let parked: Box<[Limit]> = limited(Mode::Off).map(limit).collect();
+        let parked: Box<[Limit]> = unasked().map(limit).collect();
         let is_moving = !lowered.is_empty() || limits.iter().any(|limit| limit.terms.warm_up.is_some());
         let placed = Arc::clone(&previous.placed);
         let unusual = if is_moving { Arc::new(AtomicU64::new(1)) } else { Arc::clone(&placed) };
