@@ -34,7 +34,8 @@ const CARRIED_MAX: u64 = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     limits: Box<[Limit]>,
-    /// Those of rules that are off, or no limit any more: nobody asks them, and what they remember is kept up to date. Usually none.
+    /// Those of rules that are off, or no limit any more: nobody asks them, and what they remember is kept up to date.
+    /// Usually none.
     parked: Box<[Limit]>,
     /// What is opened for that before anything is counted.
     to_open: Box<[Arc<Ring>]>,
