@@ -351,7 +351,7 @@ fn a_shadow_that_stays_as_it_is_goes_on_when_an_enforced_version_comes() {
     assert_eq!((passes(&registry, R, 20), figures(&registry, 0)), (20, [20, 18, 0, 0]));
     let both = RuleSet::new().named("x", R, qps(50.0)).named("x", R, small);
     assert_eq!(registry.load(both).unwrap().kept(), 1);
-    // The enforced one is new; of those of before it would have let more through.
+    // The enforced one starts with an empty window.
     assert_eq!((passes(&registry, R, 100), figures(&registry, 0)), (50, [120, 118, 0, 0]));
 }
 
