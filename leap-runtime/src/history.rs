@@ -109,7 +109,7 @@ impl RuleEvent {
         self.wall
     }
 
-    /// Why it was refused, if it was: the first 20 mistakes.
+    /// Why it was refused, if it was. The [audit](crate::Registry::audit) keeps the first 20 mistakes of it.
     pub fn error(&self) -> Option<&LoadError> {
         self.outcome.as_ref().err()
     }

@@ -41,6 +41,7 @@
 //! - [`Registry`]: enter by name, load rules, ask for statistics, have a registry of your own.
 //! - [`RuleSet`], and rules as data: [`FlowRule`], [`IsolationRule`], [`BreakerRule`], [`HotRule`], [`AuthorityRule`],
 //!   [`SystemRule`].
+//! - [`Source`], [`guide::changing_rules`]: rules changed while calls run, tried in shadow, compared and taken back.
 //! - [`Blocked`], [`FromBlocked`]: what a blocked call is told.
 //! - [`Context`], [`InContext`]: by which entrance calls come in, and from whom; [`CallTree`]: who entered what.
 //! - [`ResourceStats`], [`SystemStats`]: what happened, by resource, origin, entrance and hot value; and to the whole.
