@@ -153,6 +153,8 @@ fn in_force(sets: &[Set], resource: &str) -> Vec<(String, Plain)> {
 struct Standing {
     kind: Kind,
     since: u64,
+    /// The version with which it came. Two that came at one moment are told apart by it.
+    version: u64,
     limit: u32,
     mode: Mode,
     /// Of a breaker: until when it is open.
@@ -180,7 +182,7 @@ struct Resource {
 struct Held {
     resource: usize,
     entry: Entry,
-    /// The breakers that let it through, since when they stand, how many probes they had had, and whether it is one.
+    /// The breakers that let it through, with which version they came, how many probes they had had, and whether it is one.
     breakers: Vec<(String, u64, u32, bool)>,
 }
 
@@ -433,6 +435,7 @@ impl World {
                 let rule = standing.entry(name).or_insert(Standing {
                     kind: plain.kind,
                     since: self.now,
+                    version,
                     limit: plain.limit,
                     mode: plain.mode,
                     open_until: None,
@@ -506,7 +509,7 @@ impl World {
                                 // Nobody else until it is back, or an open time is over.
                                 state.open_until = Some(now + OPEN);
                             }
-                            breakers.push((name, state.since, state.n_probes, is_probe));
+                            breakers.push((name, state.version, state.n_probes, is_probe));
                         }
                     }
                 }
@@ -564,11 +567,11 @@ impl World {
     fn end(&mut self, held: Held, succeeds: bool) {
         let Held { resource, entry, breakers } = held;
         entry.end(if succeeds { Outcome::Success } else { Outcome::Exception });
-        for (name, since, n_probes, is_probe) in breakers {
+        for (name, version, n_probes, is_probe) in breakers {
             // A breaker that was taken away has forgotten the call; one that is off hears of it all the same, as the call ends
             // under the rules it began with.
             let Some(rule) = self.resources[resource].standing.get_mut(&name) else { continue };
-            if rule.since != since {
+            if rule.version != version {
                 continue;
             }
             match succeeds {
@@ -632,4 +635,18 @@ impl World {
     fn clock_at(&self) -> leap_runtime::Timestamp {
         leap_runtime::Clock::now(&self.clock)
     }
+}
+
+#[test]
+fn a_call_of_a_breaker_that_was_taken_away_says_nothing_to_the_one_that_came_back() {
+    let mut world = World::new();
+    let breaker = Plain { pattern: 0, kind: Kind::Breaker, id: None, limit: 0, mode: Mode::Enforce };
+    world.take(Step::Load { source: 0, set: vec![breaker.clone()] });
+    world.take(Step::Call { resource: 0, ends: None });
+    world.take(Step::Load { source: 0, set: vec![] });
+    world.take(Step::Load { source: 0, set: vec![breaker] });
+    world.take(Step::End { succeeds: false });
+    assert_eq!(world.registry.breakers("a.x")[0].state(), Some(BreakerState::Closed));
+    world.take(Step::Call { resource: 0, ends: None });
+    world.finish();
 }
