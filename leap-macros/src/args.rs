@@ -7,12 +7,12 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, ExprPath, LitStr, Pat, Path, Result, Token};
+use syn::{Error, Expr, ExprClosure, ExprPath, LitStr, Pat, Path, Result, Token};
 
 use crate::errors::{self, Errors};
 
 /// The arguments of the attribute, in the order in which messages list them.
-const ARGUMENTS: [&str; 38] = [
+const ARGUMENTS: [&str; 40] = [
     "resource",
     "inbound",
     "origin",
@@ -49,7 +49,9 @@ const ARGUMENTS: [&str; 38] = [
     "ok_if",
     "err_if",
     "fallback",
+    "fallback_on",
     "mode",
+    "skip",
     "crate",
 ];
 
@@ -83,7 +85,7 @@ const HOT: [&str; 11] = [
 ];
 
 /// Arguments that are known and on their way.
-const LATER: [&str; 6] = ["scope", "on_empty", "on_fail", "fallback_on", "span", "skip"];
+const LATER: [&str; 4] = ["scope", "on_empty", "on_fail", "span"];
 
 /// The same for `rate(…)`.
 const RATE_LATER: [&str; 3] = ["scope", "on_empty", "on_fail"];
@@ -139,8 +141,10 @@ pub(crate) struct Args {
     pub(crate) ignore: Option<Given<Pat>>,
     pub(crate) ok_if: Option<Given<Expr>>,
     pub(crate) err_if: Option<Given<Expr>>,
-    pub(crate) fallback: Option<Given<ExprPath>>,
+    pub(crate) fallback: Option<Given<Fallback>>,
+    pub(crate) fallback_on: Option<Given<FallbackOn>>,
     pub(crate) mode: Option<Given<Word>>,
+    pub(crate) skip: Option<Given<bool>>,
     pub(crate) runtime: Option<Given<Path>>,
 }
 
@@ -198,6 +202,26 @@ pub(crate) struct Exception {
     pub(crate) of: Constant,
     pub(crate) expr: Expr,
     pub(crate) limit: Value<f64>,
+}
+
+/// What answers in place of the function.
+#[derive(Clone)]
+pub(crate) enum Fallback {
+    /// A function, which is given all arguments and why.
+    Path(ExprPath),
+    /// The same, written here.
+    Closure(ExprClosure),
+    /// An expression, evaluated as it stands.
+    Expr(Expr),
+}
+
+/// When the fallback answers.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(crate) enum FallbackOn {
+    #[default]
+    Block,
+    Error,
+    Any,
 }
 
 /// A key that is known when compiling.
@@ -262,7 +286,9 @@ impl Args {
             "ok_if" => set(&mut self.ok_if, key, input, values::expr),
             "err_if" => set(&mut self.err_if, key, input, values::expr),
             "fallback" => set(&mut self.fallback, key, input, values::fallback),
+            "fallback_on" => set(&mut self.fallback_on, key, input, values::fallback_on),
             "mode" => set(&mut self.mode, key, input, values::mode),
+            "skip" => set(&mut self.skip, key, input, values::flag),
             "crate" => set(&mut self.runtime, key, input, values::runtime),
             "limit" | "per_ms" => Err(belongs_inside(&key, "rate")),
             "key" | "max_keys" | "except" => Err(belongs_inside(&key, "hot")),
@@ -467,6 +493,7 @@ fn example(key: &str) -> &'static str {
         "ok_if" => "ok_if = is_fine",
         "err_if" => "err_if = is_broken",
         "fallback" => "fallback = last_known",
+        "fallback_on" => "fallback_on = any",
         "mode" => "mode = off",
         _ => "crate = ::leap_runtime",
     }

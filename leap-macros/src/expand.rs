@@ -1,17 +1,23 @@
 //! The tokens of a guarded function. Nothing can go wrong here.
 
+mod answer;
+mod judge;
+mod params;
+mod request;
 mod rules;
+mod site;
+mod types;
+mod values;
 
-use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::spanned::Spanned;
-use syn::{
-    Attribute, Expr, ExprPath, FnArg, GenericArgument, Pat, PatType, Path, PathArguments, ReceiverKind,
-    ReturnType, Signature, Type, TypeParamBound, parse_quote_spanned,
-};
+use syn::{Path, ReturnType, Signature};
 
-use crate::args::Value;
-use crate::model::{Guarded, Key, Request, Verdict, plain_name};
+use self::answer::{Answer, Place};
+use self::params::Param;
+use self::types::{Returned, without_opaque_types};
+use crate::args::FallbackOn;
+use crate::model::{AsyncBlock, Fallback, Guarded, Made, Runs};
 
 /// The span of what is ours: its names and the user's do not see each other. Items of the user's are seen all the same, so
 /// our names start with `__`.
@@ -20,75 +26,277 @@ fn ours() -> Span {
 }
 
 pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
-    let function = &guarded.function;
-    let leap = Leap(guarded.runtime.as_ref());
-    let (sig, params) = name_params(&function.sig, &guarded.request);
-    let returned = Returned::of(&function.sig, leap);
-    let site = site(guarded, leap);
-    let judge = judge(&guarded.verdict, &returned, leap);
-    let turned_away = match &guarded.fallback {
-        Some(path) => call_fallback(path, &function.sig, &params, &returned, leap),
-        None => from_blocked(&function.sig, &params, &returned, leap),
-    };
-    let rebind = rebind(&function.sig, &params);
-    let (ty, body) = (&returned.ty, body(&function.body));
-    let TurnedAway { blocked, answer } = &turned_away;
-    let call = match sig.asyncness {
-        // An async function enters when it is first polled. Nothing is awaited before its arguments are in the
-        // block: they would be kept twice. So it is the block that answers for a call that was turned away, which may
-        // be known only after a wait.
-        Some(_) => {
-            // Tells the block its type, without which `Box<dyn Trait>` would not coerce. It never runs.
-            let returns = (!returned.is_never).then(|| {
-                let span = ours().located_at(returned.span);
-                let leap = leap.at(span);
-                quote_spanned! {span=>
-                    if false {
-                        return #leap::never::<#ty>();
-                    }
-                }
-            });
-            let begin = begin(guarded, &params, leap);
-            quote_spanned! {ours()=>
-                #begin
-                #leap::run_async(
-                    __begun,
-                    async move {
-                        #returns
-                        if #leap::is_turned_away() {
-                            let #blocked = #leap::turned_away();
-                            #answer
-                        }
-                        #rebind
-                        #body
-                    },
-                    #judge
-                ).await
-            }
-        }
-        // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
-        None => {
-            // A judge that is all ours need not be contained.
-            let run = if guarded.verdict.is_asked() { "run_judged" } else { "run" };
-            let run = Ident::new(run, ours());
-            let enter = request(guarded, ["enter", "enter_with"], leap);
-            quote_spanned! {ours()=>
-                let mut __entry = #enter;
-                match __entry {
-                    #leap::Ok(ref mut __entry) => #leap::#run(__entry, move || -> #ty { #rebind #body }, #judge),
-                    #leap::Err(#blocked) => { #answer }
-                }
-            }
-        }
-    };
-    let block = quote_spanned! {ours()=>
-        let (__site, __permits) = #site;
-        #call
+    let expansion = Expansion::new(guarded);
+    let block = match &guarded.runs {
+        Runs::Body => expansion.of_body(),
+        Runs::Async => expansion.of_async_fn(),
+        Runs::Made(Made { block: Some(block), .. }) => expansion.of_async_block(block),
+        Runs::Made(made) if made.is_stream => expansion.of_stream(made),
+        Runs::Made(made) => expansion.of_future(made),
     };
     // Dead code is reported only where the braces have the span of the body.
-    let block = braced(block, function.body.span());
-    let (attrs, vis, defaultness) = (&function.attrs, &function.vis, &function.defaultness);
+    let block = braced(block, guarded.function.body.span());
+    let function = &guarded.function;
+    let (attrs, vis, defaultness, sig) =
+        (&function.attrs, &function.vis, &function.defaultness, expansion.sig());
     quote! { #(#attrs)* #vis #defaultness #sig #block }
+}
+
+/// A guarded function on its way to tokens.
+struct Expansion<'a> {
+    guarded: &'a Guarded,
+    leap: Leap<'a>,
+    /// The signature with a name for each parameter; none if the parameters are taken where they stand.
+    named: Option<Signature>,
+    params: Vec<Param<'a>>,
+    returned: Returned,
+}
+
+impl<'a> Expansion<'a> {
+    fn new(guarded: &'a Guarded) -> Self {
+        let leap = Leap(guarded.runtime.as_ref());
+        let returned = match &guarded.runs {
+            Runs::Body | Runs::Async => Returned::of(&guarded.function.sig, leap),
+            Runs::Made(made) => Returned::by(&made.output, leap),
+        };
+        let (named, params) = params::name_params(guarded);
+        // An async block that is the whole body takes from the parameters what it uses, as in the plain function.
+        let is_untouched = matches!(&guarded.runs, Runs::Made(Made { block: Some(_), .. }))
+            && !guarded.fallback.as_ref().is_some_and(Fallback::wants_arguments)
+            && !params.iter().any(|param| param.is_lent);
+        if is_untouched {
+            return Self { guarded, leap, named: None, params: Vec::new(), returned };
+        }
+        Self { guarded, leap, named: Some(named), params, returned }
+    }
+
+    fn sig(&self) -> &Signature {
+        self.named.as_ref().unwrap_or(&self.guarded.function.sig)
+    }
+
+    fn rebind(&self) -> TokenStream {
+        match &self.named {
+            Some(_) => params::rebind(&self.guarded.function.sig, &self.params),
+            None => TokenStream::new(),
+        }
+    }
+
+    /// The fallback, if it answers for calls that failed.
+    fn after(&self) -> Option<&'a Fallback> {
+        self.guarded.fallback.as_ref().filter(|fallback| fallback.is_after_the_body())
+    }
+
+    /// Whether the body had the arguments when a call is answered.
+    fn is_answered_after_the_body(&self) -> bool {
+        self.after().is_some() || self.is_made()
+    }
+
+    /// Whether the body has run when a call enters.
+    fn is_made(&self) -> bool {
+        matches!(&self.guarded.runs, Runs::Made(Made { block: None, .. }))
+    }
+
+    fn site(&self) -> TokenStream {
+        let site = site::site(self.guarded, self.leap);
+        quote_spanned! {ours()=> let (__site, __permits) = #site;}
+    }
+
+    /// What answers a call that was turned away.
+    fn turned_away(&self, place: Place) -> Answer {
+        let leap = self.leap;
+        match &self.guarded.fallback {
+            Some(fallback) if !fallback.is_after_the_body() => answer::of_fallback(fallback, place, self),
+            fallback => {
+                let (given, value) = answer::from_blocked(&self.returned, leap);
+                let is_spared = fallback.as_ref().is_some_and(|fallback| fallback.on == FallbackOn::Error);
+                let note = is_spared.then(|| quote_spanned! {ours()=> __failed.spare();});
+                let tokens = match place {
+                    Place::Block => {
+                        let bind = (self.named.is_some() && !self.is_made()).then(|| answer::take_all(self));
+                        quote_spanned! {ours()=> #note #bind return #value;}
+                    }
+                    Place::Function | Place::Closure => quote_spanned! {ours()=> #note #value},
+                };
+                Answer { given, tokens }
+            }
+        }
+    }
+
+    /// Runs the body where it stands.
+    fn of_body(&self) -> TokenStream {
+        let (guarded, leap) = (self.guarded, self.leap);
+        let (ty, rebind, body) = (&self.returned.ty, self.rebind(), body(&guarded.function.body));
+        let judge = judge::judge(&guarded.verdict, &self.returned, leap);
+        let Answer { given, tokens: answer } = self.turned_away(Place::Function);
+        let (site, enter) = (self.site(), request::enter(guarded, leap));
+        let body = quote_spanned! {ours()=> move || -> #ty { #rebind #body }};
+        // A judge that is all ours need not be contained.
+        let run = match (self.after(), guarded.verdict.is_asked()) {
+            (Some(_), _) => quote_spanned! {ours()=> #leap::run_noted(__entry, __failed, #body, #judge)},
+            (None, true) => quote_spanned! {ours()=> #leap::run_judged(__entry, #body, #judge)},
+            (None, false) => quote_spanned! {ours()=> #leap::run(__entry, #body, #judge)},
+        };
+        // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
+        let call = quote_spanned! {ours()=>
+            let mut __entry = #enter;
+            match __entry {
+                #leap::Ok(ref mut __entry) => #run,
+                #leap::Err(#given) => { #answer }
+            }
+        };
+        match self.after() {
+            None => quote_spanned! {ours()=> #site #call},
+            Some(fallback) => {
+                let (kept, answer) =
+                    (answer::kept(fallback, self), self.answer_failed(fallback, Place::Function));
+                quote_spanned! {ours()=>
+                    #kept
+                    #site
+                    let __failed = &#leap::Failed::new();
+                    let __value: #ty = { #call };
+                    #answer
+                }
+            }
+        }
+    }
+
+    /// An async function enters when it is first polled.
+    fn of_async_fn(&self) -> TokenStream {
+        let (rebind, body) = (self.rebind(), body(&self.guarded.function.body));
+        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params, self.leap));
+        let kept = self.after().map(|fallback| answer::kept(fallback, self));
+        let run = self.awaited(&quote_spanned! {ours()=> #rebind #body});
+        quote_spanned! {ours()=> #kept #site #begin #run }
+    }
+
+    /// A body that is nothing but an async block is as that of an async function.
+    fn of_async_block(&self, block: &AsyncBlock) -> TokenStream {
+        let (rebind, body) = (self.rebind(), body(&block.body));
+        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params, self.leap));
+        let run = self.awaited(&quote_spanned! {ours()=> #rebind #body});
+        let kept = self.after().map(|fallback| answer::kept(fallback, self));
+        let hint = self.after().map(|_| self.hint());
+        let run = quote_spanned! {ours()=> async move { #hint #kept #site #begin #run }};
+        match &block.pin {
+            None => run,
+            Some((path, group)) => {
+                let mut pinned = Group::new(Delimiter::Parenthesis, run);
+                pinned.set_span(group.span());
+                quote! { #path #pinned }
+            }
+        }
+    }
+
+    /// Any other body that makes a future is run when the function is called, as in the plain function; the call enters
+    /// when the future is first polled.
+    fn of_future(&self, made: &Made) -> TokenStream {
+        let leap = self.leap;
+        let (site, body) = (self.site(), self.make());
+        let (bind, begin) = request::begin_later(self.guarded, leap);
+        let run = self.awaited(&quote_spanned! {ours()=> __made.await});
+        // The fallback gets its arguments when the body has had them.
+        let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
+        let hint = self.after().map(|_| self.hint());
+        let future = quote_spanned! {ours()=> async move { #hint let __begun = #begin; #run }};
+        let future = pinned(future, made, leap);
+        quote_spanned! {ours()=> #kept #site #bind #body #future }
+    }
+
+    /// The call of a stream enters when it is first polled, and ends when the stream does.
+    fn of_stream(&self, made: &Made) -> TokenStream {
+        let leap = self.leap;
+        let (site, body) = (self.site(), self.make());
+        let (bind, begin) = request::begin_later(self.guarded, leap);
+        let judge = judge::judge(&self.guarded.verdict, &self.returned, leap);
+        let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
+        let Answer { given, tokens: answer } = self.turned_away(Place::Closure);
+        let answer = match &self.guarded.fallback {
+            Some(_) => answer,
+            None => quote_spanned! {ours()=> #leap::once(#answer)},
+        };
+        let stream = quote_spanned! {ours()=>
+            #leap::run_stream(move || #begin, __made, #judge, move |#given| { #answer })
+        };
+        let stream = pinned(stream, made, leap);
+        quote_spanned! {ours()=> #kept #site #bind #body #stream }
+    }
+
+    /// Has the body make its future or stream.
+    fn make(&self) -> TokenStream {
+        let (leap, rebind, body) = (self.leap, self.rebind(), body(&self.guarded.function.body));
+        let ty = match &self.guarded.function.sig.output {
+            ReturnType::Type(_, ty) => without_opaque_types(ty).into_token_stream(),
+            ReturnType::Default => TokenStream::new(),
+        };
+        quote_spanned! {ours()=> let __made = #leap::made(move || -> #ty { #rebind #body }); }
+    }
+
+    /// Runs `body` in an async block that first of all answers a call that was turned away, which may be known only after a
+    /// wait. Nothing is awaited before the arguments are in the block: they would be kept twice.
+    fn awaited(&self, body: &TokenStream) -> TokenStream {
+        let leap = self.leap;
+        let hint = self.hint();
+        let judge = judge::judge(&self.guarded.verdict, &self.returned, leap);
+        let Answer { given, tokens: answer } = self.turned_away(Place::Block);
+        let block = quote_spanned! {ours()=>
+            async move {
+                #hint
+                if #leap::is_turned_away() {
+                    let #given = #leap::turned_away();
+                    #answer
+                }
+                #body
+            }
+        };
+        match self.after() {
+            None => quote_spanned! {ours()=> #leap::run_async(__begun, #block, #judge).await},
+            Some(fallback) => {
+                let answer = self.answer_failed(fallback, Place::Block);
+                quote_spanned! {ours()=>
+                    let __failed = &#leap::Failed::new();
+                    let __value = #leap::run_async_noted(__begun, __failed, #block, #judge).await;
+                    #answer
+                }
+            }
+        }
+    }
+
+    /// Tells an async block its type, without which `Box<dyn Trait>` would not coerce. It never runs.
+    fn hint(&self) -> Option<TokenStream> {
+        (!self.returned.is_never).then(|| {
+            let (ty, span) = (&self.returned.ty, ours().located_at(self.returned.span));
+            let leap = self.leap.at(span);
+            quote_spanned! {span=>
+                if false {
+                    return #leap::never::<#ty>();
+                }
+            }
+        })
+    }
+
+    /// What becomes of the `__value` of a call: the fallback answers if it failed.
+    fn answer_failed(&self, fallback: &Fallback, place: Place) -> TokenStream {
+        let leap = self.leap;
+        let Answer { given, tokens: answer } = answer::of_fallback(fallback, place, self);
+        let span = fallback.on_key.as_ref().map_or_else(ours, |key| ours().located_at(key.span()));
+        let failed = leap.at(span);
+        let failed = quote_spanned! {span=> #failed::error_in(__failed, __value)};
+        quote_spanned! {ours()=>
+            match #failed {
+                #leap::Ok(__value) => __value,
+                #leap::Err(#given) => { #answer }
+            }
+        }
+    }
+}
+
+/// In a pinned box, where the function returns one.
+fn pinned(tokens: TokenStream, made: &Made, leap: Leap<'_>) -> TokenStream {
+    if made.is_boxed {
+        quote_spanned! {ours()=> #leap::Box::pin(#tokens)}
+    } else {
+        tokens
+    }
 }
 
 fn braced(tokens: TokenStream, span: Span) -> Group {
@@ -131,449 +339,6 @@ impl ToTokens for Leap<'_> {
             None => tokens.extend(self.at(ours())),
         }
     }
-}
-
-/// The call site and the permits that a call asks for. The names of items are not hygienic, so they stand in
-/// a block of their own, which the body does not see.
-fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
-    let rules = guarded.rules.iter().map(|rule| rules::build(rule, guarded, leap));
-    let n_rules = Literal::usize_unsuffixed(rules.len());
-    let resource = option(guarded.resource.as_ref().map(|name| self::name(name, leap)), leap);
-    // As an item, a bad value is an error of `cargo check` too.
-    let (permits, constant) = match &guarded.permits {
-        None => (quote_spanned! {ours()=> 1}, None),
-        Some(permits @ Value { known: Some(_), .. }) => (whole(permits), None),
-        Some(Value { known: None, expr }) => {
-            let leap = leap.at(expr.span());
-            let permits = quote_spanned! {expr.span()=> #leap::permits(#expr)};
-            (
-                quote_spanned! {ours()=> __PERMITS},
-                Some(quote_spanned! {ours()=> const __PERMITS: u32 = #permits;}),
-            )
-        }
-    };
-    quote_spanned! {ours()=>
-        {
-            static __RULES: [#leap::Rule; #n_rules] = [#(#rules),*];
-            fn __here() -> &'static str {
-                #leap::path_of(#leap::type_name_of_val(&__here))
-            }
-            static __SITE: #leap::CallSite = #leap::CallSite::new(#resource, __here, &__RULES);
-            #constant
-            (&__SITE, #permits)
-        }
-    }
-}
-
-/// What a call asks for: `enter(__permits)`, or `enter_with(&Request { … })` if it has more to say.
-fn request(guarded: &Guarded, [plain, with]: [&str; 2], leap: Leap<'_>) -> TokenStream {
-    let request = &guarded.request;
-    if request.is_plain() {
-        let plain = Ident::new(plain, ours());
-        return quote_spanned! {ours()=> __site.#plain(__permits)};
-    }
-    let with = Ident::new(with, ours());
-    let (priority, inbound) = (request.priority, request.inbound);
-    let origin = match &request.origin {
-        None => option(None, leap),
-        Some(expr) => {
-            let origin = looked_at(expr, ["ToOrigin", "to_origin"], leap);
-            // By its path: what else is called `as_deref` is the user's.
-            quote_spanned! {ours()=> #leap::Option::as_deref(&#leap::origin(__site, #origin))}
-        }
-    };
-    let entrance = request.entrance.as_ref().map(|entrance| {
-        let name = name(entrance, leap);
-        match entrance.unknown() {
-            None => name,
-            Some(_) => quote_spanned! {ours()=> { const __ENTRANCE: &str = #name; __ENTRANCE }},
-        }
-    });
-    let entrance = option(entrance, leap);
-    let keys = request.keys.iter().map(|Key { name, expr }| {
-        let key = looked_at(expr, ["ToKey", "to_key"], leap);
-        quote_spanned! {ours()=> (#name, #leap::key(__site, #key))}
-    });
-    quote_spanned! {ours()=>
-        __site.#with(&#leap::Request {
-            permits: __permits,
-            priority: #priority,
-            inbound: #inbound,
-            origin: #origin,
-            entrance: #entrance,
-            keys: &[#(#keys),*],
-        })
-    }
-}
-
-/// Begins the call of an async function, in a statement of its own: what the request is made of is not kept while the
-/// block is awaited.
-fn begin(guarded: &Guarded, params: &[Param<'_>], leap: Leap<'_>) -> TokenStream {
-    let begin = request(guarded, ["begin", "begin_with"], leap);
-    let lent: Vec<&Ident> =
-        params.iter().filter(|param| param.is_mentioned).map(|param| &param.name).collect();
-    if lent.is_empty() {
-        return quote_spanned! {ours()=> let __begun = #begin;};
-    }
-    // What a future has borrowed it keeps, even when it has moved it away: so keys are looked at in a function.
-    quote_spanned! {ours()=>
-        let (__begun, (#(#lent,)*)) = #leap::lend((#(#lent,)*), |(#(#lent,)*)| (#begin, (#(#lent,)*)));
-    }
-}
-
-/// A closure that asks a trait of the runtime about the value of an expression, which it borrows. What does not fit is
-/// blamed on the expression.
-fn looked_at(expr: &Expr, [of, method]: [&str; 2], leap: Leap<'_>) -> TokenStream {
-    let span = expr.span();
-    let (leap, of, method) = (leap.at(span), Ident::new(of, span), Ident::new(method, span));
-    let borrowed = match expr {
-        // Without parentheses all of it is underlined, not its first token.
-        Expr::Path(_)
-        | Expr::Field(_)
-        | Expr::Index(_)
-        | Expr::Call(_)
-        | Expr::MethodCall(_)
-        | Expr::Macro(_) => {
-            quote_spanned! {span=> &#expr}
-        }
-        _ => quote_spanned! {span=> &(#expr)},
-    };
-    let asked = quote_spanned! {span=> #leap::#of::#method(#borrowed)};
-    quote_spanned! {ours()=> || #asked}
-}
-
-fn option(value: Option<TokenStream>, leap: Leap<'_>) -> TokenStream {
-    match value {
-        Some(value) => quote_spanned! {ours()=> #leap::Some(#value)},
-        None => quote_spanned! {ours()=> #leap::None},
-    }
-}
-
-/// A name: as the literal that it was, or as the expression that it is, checked where that stands.
-fn name(name: &Value<String>, leap: Leap<'_>) -> TokenStream {
-    let expr = &name.expr;
-    match &name.known {
-        Some(name) => literal(Literal::string(name), expr.span()),
-        None => {
-            let leap = leap.at(expr.span());
-            quote_spanned! {expr.span()=> #leap::name(#expr)}
-        }
-    }
-}
-
-/// A whole number: as the literal that it was, less its suffix, or as the expression that it is.
-fn whole<N: Copy + Into<u64>>(value: &Value<N>) -> TokenStream {
-    match value.known {
-        Some(number) => literal(Literal::u64_unsuffixed(number.into()), value.expr.span()),
-        None => value.expr.to_token_stream(),
-    }
-}
-
-/// A number of any type as a float.
-fn float(value: &Value<f64>) -> TokenStream {
-    match (value.known, &value.expr) {
-        (Some(number), expr) => literal(Literal::f64_suffixed(number), expr.span()),
-        (None, expr) => quote_spanned! {ours().located_at(expr.span())=> (#expr) as f64},
-    }
-}
-
-fn literal(mut literal: Literal, span: Span) -> TokenStream {
-    literal.set_span(span);
-    TokenTree::from(literal).into()
-}
-
-/// How the value that the body returned is judged: `ignore`, then `ok_if`, then `err_if`, then whether it is an `Err`.
-/// That is found by type, so an alias of `Result` is no secret.
-fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> TokenStream {
-    if returned.is_never {
-        return quote_spanned! {ours()=> |_| #leap::Outcome::Success};
-    }
-    let ignored = verdict.ignore.as_ref().map(|pattern| {
-        let span = pattern.span();
-        let (leap_at, returned) = (leap.at(span), Ident::new("__returned", span));
-        let error = quote_spanned! {span=> #leap_at::error_of(#returned)};
-        quote_spanned! {ours()=>
-            let #returned = __value;
-            if let #leap::Some(__error) = #error {
-                match __error {
-                    #pattern => return #leap::Outcome::Ignored,
-                    _ => {}
-                }
-            }
-        }
-    });
-    let told = [(&verdict.ok_if, "Success"), (&verdict.err_if, "Exception")];
-    let told = told.into_iter().filter_map(|(predicate, outcome)| {
-        let (predicate, outcome) = (predicate.as_ref()?, Ident::new(outcome, ours()));
-        Some(quote_spanned! {ours()=>
-            if #leap::holds(__value, #predicate) {
-                return #leap::Outcome::#outcome;
-            }
-        })
-    });
-    quote_spanned! {ours()=>
-        |__value| {
-            use #leap::{ViaAny as _, ViaResult as _};
-            #ignored
-            #(#told)*
-            (&#leap::Judged(__value)).leap_outcome()
-        }
-    }
-}
-
-/// What a function returns.
-struct Returned {
-    /// The type as it may be written inside the function.
-    ty: Type,
-    /// Where to say that the type will not do.
-    span: Span,
-    is_never: bool,
-}
-
-impl Returned {
-    fn of(sig: &Signature, leap: Leap<'_>) -> Self {
-        match &sig.output {
-            ReturnType::Default => {
-                Self { ty: parse_quote_spanned! {ours()=> ()}, span: sig.ident.span(), is_never: false }
-            }
-            ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => {
-                // As a type argument `!` is not stable; its alias is.
-                let (span, leap) = (ty.span(), leap.at(ty.span()));
-                Self { ty: parse_quote_spanned! {span=> #leap::Never}, span, is_never: true }
-            }
-            ReturnType::Type(_, ty) => {
-                Self { ty: without_opaque_types(ty), span: ty.span(), is_never: false }
-            }
-        }
-    }
-}
-
-/// `ty` as it may be written in a body: with `_` for each `impl Trait`.
-fn without_opaque_types(ty: &Type) -> Type {
-    let mut ty = ty.clone();
-    with_plain_groups(&mut ty);
-    edit_type(&mut ty, &mut |ty| {
-        if let Type::ImplTrait(opaque) = ty {
-            *ty = parse_quote_spanned! {opaque.impl_token.span=> _};
-        }
-    });
-    ty
-}
-
-/// Puts `dyn A + B` that came as a fragment of `macro_rules!` in parentheses: behind `&`, the invisible group that it
-/// came in is not enough once it has been through a macro like this one.
-fn with_plain_groups(ty: &mut Type) {
-    edit_type(ty, &mut |ty| {
-        if let Type::Group(group) = ty
-            && matches!(*group.elem, Type::TraitObject(_) | Type::ImplTrait(_))
-        {
-            let elem = &group.elem;
-            *ty = parse_quote_spanned! {ours()=> (#elem)};
-        }
-    });
-}
-
-/// Edits a type and the types that it is made of.
-fn edit_type(ty: &mut Type, edit: &mut impl FnMut(&mut Type)) {
-    edit(ty);
-    match ty {
-        Type::Array(ty) => edit_type(&mut ty.elem, edit),
-        Type::Group(ty) => edit_type(&mut ty.elem, edit),
-        Type::Paren(ty) => edit_type(&mut ty.elem, edit),
-        Type::Ptr(ty) => edit_type(&mut ty.elem, edit),
-        Type::Reference(ty) => edit_type(&mut ty.elem, edit),
-        Type::Slice(ty) => edit_type(&mut ty.elem, edit),
-        Type::Tuple(ty) => ty.elems.iter_mut().for_each(|ty| edit_type(ty, edit)),
-        Type::Path(ty) => edit_path(&mut ty.path, edit),
-        Type::TraitObject(ty) => ty.bounds.iter_mut().for_each(|bound| {
-            if let TypeParamBound::Trait(bound) = bound {
-                edit_path(&mut bound.path, edit);
-            }
-        }),
-        _ => {}
-    }
-}
-
-fn edit_path(path: &mut Path, edit: &mut impl FnMut(&mut Type)) {
-    for segment in &mut path.segments {
-        if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
-            for argument in &mut arguments.args {
-                match argument {
-                    GenericArgument::Type(ty) => edit_type(ty, edit),
-                    GenericArgument::AssocType(assoc) => edit_type(&mut assoc.ty, edit),
-                    _ => {}
-                }
-            }
-        }
-    }
-}
-
-/// A parameter: the name that it has in the signature, and the pattern that the body takes it by.
-struct Param<'a> {
-    attrs: &'a [Attribute],
-    name: Ident,
-    pat: &'a Pat,
-    /// Whether an expression of the attribute uses it.
-    is_mentioned: bool,
-}
-
-/// The signature with a name for each parameter, and the patterns that stood there.
-fn name_params<'a>(sig: &'a Signature, request: &Request) -> (Signature, Vec<Param<'a>>) {
-    let typed = sig.inputs.iter().enumerate().filter_map(|(index, input)| match input {
-        FnArg::Receiver(_) => None,
-        FnArg::Typed(PatType { attrs, pat, .. }) => Some((index, attrs, &**pat)),
-    });
-    let mut named = sig.clone();
-    if let ReturnType::Type(_, ty) = &mut named.output {
-        with_plain_groups(ty);
-    }
-    let mut params = Vec::new();
-    for (index, attrs, pat) in typed {
-        let is_mentioned = plain_name(pat).is_some_and(|name| request.mentions(name));
-        let name = match plain_name(pat) {
-            // A plain name stays: documentation shows it, and keys are found by it.
-            Some(name) => {
-                let mut name = name.clone();
-                if name.to_string().starts_with('_') && !is_mentioned {
-                    // Else the user would seem to use what is named as unused.
-                    name.set_span(ours().located_at(name.span()));
-                }
-                name
-            }
-            None => Ident::new(&format!("__arg{index}"), ours()),
-        };
-        if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
-            *typed.pat = parse_quote_spanned! {name.span()=> #name};
-            with_plain_groups(&mut typed.ty);
-        }
-        params.push(Param { attrs, name, pat, is_mentioned });
-    }
-    (named, params)
-}
-
-/// Binds all arguments again where the body is, one after the other: so they are dropped when and in the order in
-/// which those of the plain function are.
-fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
-    let receiver = sig.receiver().filter(|receiver| !matches!(receiver.kind, ReceiverKind::Reference(..)));
-    let receiver = receiver.map(|receiver| {
-        // All of `self` goes where the body goes, even if the body names one field.
-        let this = &receiver.self_token;
-        quote_spanned! {ours()=> let _ = &#this;}
-    });
-    let params = params.iter().map(|Param { attrs, name, pat, is_mentioned }| match pat {
-        Pat::Ident(plain) if plain.ident == *name => {
-            // A name that says that it is not used is used here, by us.
-            let is_unused = name.to_string().starts_with('_');
-            let lints = is_unused.then(|| {
-                quote_spanned! {ours()=>
-                    #[allow(
-                        clippy::no_effect_underscore_binding,
-                        clippy::used_underscore_binding,
-                        reason = "the name is the user's, the use is the attribute's"
-                    )]
-                }
-            });
-            // One that only the attribute uses is used all the same.
-            let used =
-                (*is_mentioned && !is_unused).then(|| quote_spanned! {ours()=> #(#attrs)* let _ = &#name;});
-            quote_spanned! {ours()=> #lints #(#attrs)* let #pat = #name; #used}
-        }
-        Pat::Wild(_) => quote_spanned! {ours()=> #(#attrs)* let #name = #name;},
-        _ => {
-            let mutability = has_ref_mut(pat.to_token_stream()).then(|| quote_spanned! {ours()=> mut});
-            quote_spanned! {ours()=>
-                #(#attrs)* let #mutability #name = #name;
-                #(#attrs)* let #pat = #name;
-            }
-        }
-    });
-    quote! { #receiver #(#params)* }
-}
-
-/// Whether a pattern borrows what it takes apart mutably.
-fn has_ref_mut(pattern: TokenStream) -> bool {
-    let mut after_ref = false;
-    pattern.into_iter().any(|token| {
-        let found = match &token {
-            TokenTree::Group(group) => has_ref_mut(group.stream()),
-            TokenTree::Ident(name) => after_ref && name == "mut",
-            _ => false,
-        };
-        after_ref = matches!(&token, TokenTree::Ident(name) if name == "ref");
-        found
-    })
-}
-
-/// What becomes of a call that was turned away.
-struct TurnedAway {
-    /// The name that the answer knows the `Blocked` by.
-    blocked: Ident,
-    answer: TokenStream,
-}
-
-/// The return type itself says that the call was blocked.
-fn from_blocked(sig: &Signature, params: &[Param<'_>], returned: &Returned, leap: Leap<'_>) -> TurnedAway {
-    // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
-    let (leap_at, blocked) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
-    let value = quote_spanned! {returned.span=> #leap_at::FromBlocked::from_blocked(#blocked)};
-    let answer = match sig.asyncness {
-        Some(_) => {
-            // Dropped as a function drops its arguments; a block drops what it has captured the other way round.
-            let (bind, _) = take_arguments(sig, params, ours());
-            quote_spanned! {ours()=> #bind return #value;}
-        }
-        None => value,
-    };
-    TurnedAway { blocked, answer }
-}
-
-/// Takes all arguments as the caller passed them, and the names that they are taken under.
-fn take_arguments(sig: &Signature, params: &[Param<'_>], span: Span) -> (TokenStream, Vec<Ident>) {
-    let receiver =
-        sig.receiver().map(|receiver| (&receiver.attrs[..], Ident::new("self", receiver.self_token.span)));
-    let passed = receiver.into_iter().chain(params.iter().map(|param| (param.attrs, param.name.clone())));
-    let mut names = Vec::new();
-    let bind = passed.enumerate().map(|(index, (attrs, passed))| {
-        let name = Ident::new(&format!("__argument{index}"), span);
-        let bind = quote_spanned! {ours()=> #(#attrs)* let #name = #passed;};
-        names.push(name);
-        bind
-    });
-    let bind = bind.collect();
-    (bind, names)
-}
-
-/// The fallback answers, given all arguments as the caller passed them.
-fn call_fallback(
-    path: &ExprPath,
-    sig: &Signature,
-    params: &[Param<'_>],
-    returned: &Returned,
-    leap: Leap<'_>,
-) -> TurnedAway {
-    // What does not fit is blamed on the path. The arguments are ours, lest the compiler propose to edit them.
-    let span = ours().located_at(path.span());
-    let (bind, arguments) = take_arguments(sig, params, span);
-    let call = quote_spanned! {span=> #path(#(#arguments,)* __blocked)};
-    // The fallback of an async function may be async or not; its type tells.
-    let answer = if returned.is_never {
-        call
-    } else if sig.asyncness.is_some() {
-        let ty = &returned.ty;
-        quote_spanned! {span=>
-            use #leap::{ViaFuture as _, ViaValue as _};
-            let (__answer, __kind) = #leap::Answer::<_, #ty>::of(#call);
-            let __way = (&__kind).leap_way();
-            return __way.settle(__answer).await;
-        }
-    } else {
-        quote_spanned! {span=> return #call; }
-    };
-    let answer = quote_spanned! {ours()=>
-        #bind
-        #answer
-    };
-    TurnedAway { blocked: Ident::new("__blocked", ours()), answer }
 }
 
 #[cfg(test)]

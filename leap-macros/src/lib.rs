@@ -230,9 +230,25 @@ pub fn guarded(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> 
 }
 
 fn guard(args: TokenStream, item: TokenStream) -> TokenStream {
-    let guarded = args::parse(args).and_then(|args| model::Guarded::new(args, item.clone()));
+    if model::is_block(&item) { guard_block(&args, item) } else { guard_function(args, item) }
+}
+
+fn guard_function(args: TokenStream, item: TokenStream) -> TokenStream {
+    let guarded = args::parse(args).and_then(|args| model::Guarded::new(args, syn::parse2(item.clone())?));
     match guarded {
         Ok(guarded) => expand::expand(&guarded),
         Err(error) => fallback::expand(item, &error),
+    }
+}
+
+/// Guards each method of a block as if the attribute stood on it.
+fn guard_block(args: &TokenStream, item: TokenStream) -> TokenStream {
+    let block: model::Block = match syn::parse2(item.clone()) {
+        Ok(block) => block,
+        Err(error) => return fallback::expand(item, &error),
+    };
+    match args::parse(args.clone()).and_then(|args| block.check(&args)) {
+        Ok(()) => block.with_methods(|method| guard_function(args.clone(), method)),
+        Err(error) => fallback::expand(block.with_methods(|method| method), &error),
     }
 }

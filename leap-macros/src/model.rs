@@ -1,17 +1,20 @@
 //! What is to be guarded and how: whatever is in here makes sense together.
 
+mod block;
 mod constants;
+mod fallback;
 mod function;
+mod names;
 mod request;
 mod rules;
 
-use proc_macro2::TokenStream;
-use syn::parse::{Parse, Parser};
-use syn::{Expr, ExprPath, FnArg, Pat, Path, Result, Signature};
+use syn::{Expr, Pat, Path, Result};
 
+pub(crate) use self::block::{Block, is_block};
 use self::constants::Constants;
-use self::function::returned_future;
-pub(crate) use self::function::{Function, plain_name};
+pub(crate) use self::fallback::Fallback;
+pub(crate) use self::function::{AsyncBlock, Function, Made, Runs, plain_name};
+pub(crate) use self::names::{bound_by, mention};
 pub(crate) use self::request::{Key, Request};
 pub(crate) use self::rules::{BreakerWords, Flow, Hot, Rule};
 use crate::args::{Args, Given, Value, Word};
@@ -20,6 +23,7 @@ use crate::errors::Errors;
 /// A guarded function.
 pub(crate) struct Guarded {
     pub(crate) function: Function,
+    pub(crate) runs: Runs,
     pub(crate) resource: Option<Value<String>>,
     pub(crate) permits: Option<Value<u32>>,
     pub(crate) request: Request,
@@ -27,7 +31,7 @@ pub(crate) struct Guarded {
     pub(crate) breakers: BreakerWords,
     pub(crate) mode: Option<Word>,
     pub(crate) verdict: Verdict,
-    pub(crate) fallback: Option<ExprPath>,
+    pub(crate) fallback: Option<Fallback>,
     pub(crate) runtime: Option<Path>,
 }
 
@@ -46,22 +50,20 @@ impl Verdict {
 }
 
 impl Guarded {
-    pub(crate) fn new(mut args: Args, item: TokenStream) -> Result<Self> {
-        let function = Function::parse.parse2(item)?;
+    pub(crate) fn new(mut args: Args, function: Function) -> Result<Self> {
         let mut errors = Errors::default();
         if let Some(token) = &function.sig.constness {
-            errors.at(token, "a `const fn` cannot be guarded: a guard reads the clock when it is called");
+            let message = "a `const fn` cannot be guarded: a guard reads the clock when it is called; in a guarded \
+                           `impl` block, leave it out with `#[guarded(skip)]`";
+            errors.at(token, message);
         }
-        if let Some(future) = returned_future(&function.sig) {
-            errors.at(
-                future,
-                "a function that returns a future cannot be guarded yet: only the making of the future would be \
-                 guarded, not its running; guard an `async fn`, and call that here",
-            );
+        if let Some(skip) = &args.skip {
+            let message = "`skip` leaves a method out of a guarded `impl` block, and stands alone; elsewhere, take the \
+                           attribute away";
+            errors.at(&skip.key, message);
         }
-        if args.fallback.is_some() {
-            no_conditional_params(&function.sig, &mut errors);
-        }
+        let runs = errors.keep(Runs::of(&function)).unwrap_or(Runs::Body);
+        let fallback = Fallback::new(&mut args, &function.sig, &runs, &mut errors);
         rules::everything_has_its_rule(&args, &mut errors);
 
         let mut constants = Constants::new(&function.sig, &mut errors);
@@ -73,6 +75,7 @@ impl Guarded {
 
         errors.or(Self {
             function,
+            runs,
             resource,
             permits,
             request,
@@ -84,7 +87,7 @@ impl Guarded {
                 ok_if: value(args.ok_if),
                 err_if: value(args.err_if),
             },
-            fallback: value(args.fallback),
+            fallback,
             runtime: value(args.runtime),
         })
     }
@@ -92,18 +95,6 @@ impl Guarded {
 
 fn value<T>(given: Option<Given<T>>) -> Option<T> {
     given.map(|given| given.value)
-}
-
-/// Finds parameters that may not be there when the fallback is called with them.
-fn no_conditional_params(sig: &Signature, errors: &mut Errors) {
-    for attr in sig.inputs.iter().flat_map(|input| match input {
-        FnArg::Receiver(receiver) => &receiver.attrs,
-        FnArg::Typed(typed) => &typed.attrs,
-    }) {
-        if attr.path().is_ident("cfg") {
-            errors.at(attr, "a parameter that may be configured away cannot be handed to a `fallback`");
-        }
-    }
 }
 
 #[cfg(test)]

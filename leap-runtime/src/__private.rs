@@ -4,21 +4,42 @@
 use std::future::{Future, Ready, ready};
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
+#[cfg(feature = "stream")]
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+#[cfg(feature = "stream")]
+use futures_core::Stream;
 
 use crate::rule::{self, AuthorityRule, IsolationRule, Strategy};
 
 pub use std::any::type_name_of_val;
+pub use std::boxed::Box;
 pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{Err, Ok};
 
 pub use crate::blocked::{Blocked, FromBlocked};
 pub use crate::callsite::CallSite;
 pub use crate::check::call::Request;
-pub use crate::entry::{Begun, Entry, Guarded, Waiting, is_turned_away, turned_away};
+#[cfg(feature = "stream")]
+pub use crate::entry::GuardedStream;
+pub use crate::entry::{Begun, Entry, Guarded, Judge, Waiting, is_turned_away, turned_away};
 pub use crate::event::Outcome;
 pub use crate::key::{Key, ToKey};
 pub use crate::rule::{Mode, Precision, Rule};
+
+/// Lists a call site in the catalogue, where there is one.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __leap_catalogued {
+    ($($listed:tt)*) => {};
+}
+
+pub use crate::__leap_catalogued as catalogued;
 
 /// Runs the body of a guarded function. Its call ends when the entry is dropped, which is to be next. `judge` must not
 /// panic.
@@ -43,6 +64,232 @@ where
 {
     Guarded::new(begun, future, judge)
 }
+
+/// As [`run_judged`], and notes whether the call failed.
+#[inline]
+pub fn run_noted<R>(
+    entry: &mut Entry,
+    failed: &Failed,
+    body: impl FnOnce() -> R,
+    judge: impl FnOnce(&R) -> Outcome,
+) -> R {
+    entry.run_judged(body, Noting { judge, failed })
+}
+
+/// As [`run_async`], and notes whether the call failed.
+#[inline]
+pub fn run_async_noted<F, J>(begun: Begun, failed: &Failed, future: F, judge: J) -> Guarded<F, Noting<'_, J>>
+where
+    F: Future,
+    J: FnOnce(&F::Output) -> Outcome,
+{
+    Guarded::new(begun, future, Noting { judge, failed })
+}
+
+/// A judge whose words are noted.
+pub struct Noting<'a, J> {
+    judge: J,
+    failed: &'a Failed,
+}
+
+impl<R, J: FnOnce(&R) -> Outcome> Judge<R> for Noting<'_, J> {
+    fn judge(self, value: &R, said: Option<Outcome>) -> Outcome {
+        let outcome = self.judge.judge(value, said);
+        let noted = if outcome == Outcome::Exception { FAILED } else { FINE };
+        self.failed.0.store(noted, Ordering::Relaxed);
+        outcome
+    }
+}
+
+/// Whether a call ended as an exception, so that its fallback is to answer. Nobody says so of a call that was not counted,
+/// and of a blocked one: an `Err` is all that is known of those.
+pub struct Failed(AtomicU8);
+
+const UNKNOWN: u8 = 0;
+const FINE: u8 = 1;
+const FAILED: u8 = 2;
+
+impl Failed {
+    #[expect(clippy::new_without_default, reason = "made by expansions only")]
+    pub fn new() -> Self {
+        Self(AtomicU8::new(UNKNOWN))
+    }
+
+    /// Has what a blocked call gives be returned as it is.
+    pub fn spare(&self) {
+        self.0.store(FINE, Ordering::Relaxed);
+    }
+}
+
+/// The error that the fallback is given in place of `value`, if the call failed and returned one.
+///
+/// # Errors
+///
+/// That error.
+pub fn error_in<R: IntoError>(failed: &Failed, value: R) -> Result<R, R::Error> {
+    if failed.0.load(Ordering::Relaxed) == FINE { Ok(value) } else { value.into_error() }
+}
+
+/// What `fallback_on = error` takes the error out of.
+#[diagnostic::on_unimplemented(
+    message = "`fallback_on` needs a function that returns a `Result`, not `{Self}`",
+    label = "there is no error in what the function returns",
+    note = "leave `fallback_on` out: the `fallback` then answers for blocked calls"
+)]
+pub trait IntoError: Sized {
+    type Error;
+
+    fn into_error(self) -> Result<Self, Self::Error>;
+}
+
+impl<T, E> IntoError for Result<T, E> {
+    type Error = E;
+
+    fn into_error(self) -> Result<Self, E> {
+        match self {
+            Err(error) => Err(error),
+            value => Ok(value),
+        }
+    }
+}
+
+/// Asks whether an argument is still there after the body had it.
+pub fn kept<T>(_: &T)
+where
+    Fallback: Wants<T>,
+{
+}
+
+/// What answers in place of a function.
+pub struct Fallback;
+
+/// An argument that a fallback can have after the body had it.
+#[diagnostic::on_unimplemented(
+    message = "the body uses up this argument, so the `fallback` cannot have it afterwards",
+    label = "`{T}` is not `Copy`",
+    note = "take it by reference, or name in the `fallback` only what it needs: `fallback = f(id)`"
+)]
+pub trait Wants<T> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Copy> Wants<T> for Fallback {}
+
+/// Whether the fallback `F` takes as many values as `A` has, found by type. The compiler has its own words for one that does
+/// not; these say what to write instead.
+pub struct Taking<'a, F, A>(PhantomData<(&'a F, A)>);
+
+pub fn taking<F, A>(_: &F) -> Taking<'_, F, A> {
+    Taking(PhantomData)
+}
+
+pub trait ViaFit {
+    fn leap_fits(&self) {}
+}
+
+pub trait ViaMisfit<F> {
+    fn leap_fits(&self)
+    where
+        F: TakesEveryArgument,
+    {
+    }
+}
+
+impl<F, A> ViaMisfit<F> for &Taking<'_, F, A> {}
+
+#[diagnostic::on_unimplemented(
+    message = "this fallback does not take what it would be given",
+    label = "given every argument, and then why it is asked",
+    note = "a fallback takes the arguments of the function, `self` first, and then the `Blocked`, or with \
+            `fallback_on` the error",
+    note = "where it takes less, write the call as it is meant: `fallback = f(sku)`"
+)]
+pub trait TakesEveryArgument {}
+
+macro_rules! fits {
+    ($($A:ident)*) => {
+        impl<T, R, $($A),*> ViaFit for Taking<'_, T, ($($A,)*)> where T: FnOnce($($A),*) -> R {}
+    };
+}
+fits!(A);
+fits!(A B);
+fits!(A B C);
+fits!(A B C D);
+fits!(A B C D E);
+fits!(A B C D E F);
+fits!(A B C D E F G);
+fits!(A B C D E F G H);
+fits!(A B C D E F G H I);
+fits!(A B C D E F G H I J);
+fits!(A B C D E F G H I J K);
+fits!(A B C D E F G H I J K L);
+
+/// Calls a fallback that is a closure. As an argument beside its own, it knows their types.
+pub fn answer<A, R>(fallback: impl FnOnce(A) -> R, arguments: A) -> R {
+    fallback(arguments)
+}
+
+/// Has the body of a function make the future or the stream that it returns.
+pub fn made<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// As [`run_async`], for a stream, whose call `begin` makes when it is first polled. `answer` gives another in its place, if
+/// the call was turned away.
+#[cfg(feature = "stream")]
+pub fn run_stream<B, S, J, A, O>(begin: B, stream: S, judge: J, answer: A) -> GuardedStream<B, S, J, A, O>
+where
+    B: FnOnce() -> Begun,
+    S: Stream,
+    J: FnMut(&S::Item) -> Outcome,
+    A: FnOnce(Blocked) -> O,
+    O: Stream<Item = S::Item>,
+{
+    GuardedStream::new(begin, stream, judge, answer)
+}
+
+/// A stream of one item.
+#[cfg(feature = "stream")]
+pub fn once<T>(item: T) -> Once<T> {
+    Once { item: Some(item) }
+}
+
+#[cfg(feature = "stream")]
+pin_project_lite::pin_project! {
+    pub struct Once<T> {
+        item: Option<T>,
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<T> Stream for Once<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {
+        Poll::Ready(self.project().item.take())
+    }
+}
+
+/// Says which feature is missing.
+#[cfg(not(feature = "stream"))]
+pub fn run_stream<S: NeedsFeatureStream>(
+    _: impl FnOnce() -> Begun,
+    stream: S,
+    _: impl FnMut(&S) -> Outcome,
+    _: impl FnOnce(Blocked),
+) -> S {
+    stream
+}
+
+#[cfg(not(feature = "stream"))]
+#[diagnostic::on_unimplemented(
+    message = "`#[guarded]` on a function that returns a stream needs the feature `stream` of leap-runtime",
+    label = "a stream",
+    note = "write `leap-runtime = {{ version = \"…\", features = [\"stream\"] }}` in `Cargo.toml`"
+)]
+pub trait NeedsFeatureStream {}
+
+#[cfg(not(feature = "stream"))]
+pub fn once<T>(_: T) {}
 
 /// The value of a parameter, by the expression that a `hot(key = …)` gives; none if that panics.
 pub fn key(site: &'static CallSite, expression: impl FnOnce() -> Key) -> Key {
@@ -352,29 +599,40 @@ impl<T> Returns for fn() -> T {
 
 /// A returned value whose type is to say whether it is an `Err`.
 ///
-/// The method is found on `Judged` itself for a `Result`, under whatever name, and one reference further for everything
-/// else.
+/// The method is called on `&&Judged`, where it is looked for on `&Judged`, then on `&&Judged`, and last on `Judged`: so a
+/// `Result` is found under whatever name, then a future, then everything else.
 pub struct Judged<'a, T>(pub &'a T);
 
 pub trait ViaResult {
     fn leap_outcome(&self) -> Outcome;
 }
 
-impl<T, E> ViaResult for Judged<'_, Result<T, E>> {
+impl<T, E> ViaResult for &Judged<'_, Result<T, E>> {
     fn leap_outcome(&self) -> Outcome {
         if self.0.is_ok() { Outcome::Success } else { Outcome::Exception }
     }
 }
 
-pub trait ViaAny {
-    fn leap_outcome(&self) -> Outcome;
-}
-
-impl<T> ViaAny for &Judged<'_, T> {
+pub trait ViaUnseenFuture {
+    #[deprecated(
+        note = "the attribute does not see that this type is a future, so the call ends when the future is made, not when it \
+                is ready; return `impl Future`, `Pin<Box<dyn Future>>` or `BoxFuture`, or guard the function that runs; \
+                `#[allow(deprecated)]`, if only the making is meant"
+    )]
     fn leap_outcome(&self) -> Outcome {
         Outcome::Success
     }
 }
+
+impl<T: Future> ViaUnseenFuture for &&Judged<'_, T> {}
+
+pub trait ViaAny {
+    fn leap_outcome(&self) -> Outcome {
+        Outcome::Success
+    }
+}
+
+impl<T> ViaAny for Judged<'_, T> {}
 
 /// What `ignore(pattern)` looks at.
 #[diagnostic::on_unimplemented(

@@ -3,7 +3,6 @@
     clippy::large_types_passed_by_value,
     clippy::panic,
     clippy::unnecessary_wraps,
-    clippy::unused_async,
     clippy::unwrap_used,
     reason = "functions of every shape, which stand here for their shape"
 )]

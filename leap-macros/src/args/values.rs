@@ -6,9 +6,11 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::parse::{ParseBuffer, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprPath, Lit, LitStr, Pat, Path, Result, Token, UnOp, parenthesized, token};
+use syn::{
+    Error, Expr, ExprLit, ExprPath, Lit, LitStr, Pat, Path, Result, Token, UnOp, parenthesized, token,
+};
 
-use super::{Constant, Exception, Value, Word, each, example};
+use super::{Constant, Exception, Fallback, FallbackOn, Value, Word, each, example};
 use crate::errors;
 
 /// `= value`, as written.
@@ -238,8 +240,13 @@ pub(super) fn mode(key: &Ident, input: ParseStream) -> Result<Word> {
     word(key, expr(key, input)?, &[("enforce", "Enforce"), ("off", "Off"), ("shadow", "Shadow")])
 }
 
-/// One of a few words, without quotes.
+/// One of a few words, without quotes, which stands for a variant of the runtime's.
 fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)]) -> Result<Word> {
+    word_of(key, expr, words).map(Word)
+}
+
+/// What one of a few words, without quotes, stands for.
+fn word_of<T: Copy>(key: &Ident, expr: Expr, words: &[(&str, T)]) -> Result<T> {
     let accepted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let written = match &expr {
         Expr::Path(path) => path.path.get_ident(),
@@ -250,7 +257,7 @@ fn word(key: &Ident, expr: Expr, words: &[(&str, &'static str)]) -> Result<Word>
         return Err(Error::new_spanned(expr, message));
     };
     match words.iter().find(|(word, _)| written == word) {
-        Some((_, variant)) => Ok(Word(variant)),
+        Some((_, meaning)) => Ok(*meaning),
         None => Err(errors::unknown(written, &format!("{key} `{written}`"), &accepted)),
     }
 }
@@ -318,21 +325,22 @@ pub(super) fn pattern(key: &Ident, input: ParseStream) -> Result<Pat> {
     Ok(pattern)
 }
 
-/// The path of a function.
-pub(super) fn fallback(key: &Ident, input: ParseStream) -> Result<ExprPath> {
+/// What answers in place of the function.
+pub(super) fn fallback(key: &Ident, input: ParseStream) -> Result<Fallback> {
     match expr(key, input)? {
-        Expr::Path(path) => Ok(path),
-        Expr::Closure(closure) => Err(Error::new_spanned(
-            closure,
-            "a closure as `fallback` is not supported yet; give the path of a function",
-        )),
-        Expr::Call(call) => {
-            let message = "a call as `fallback` is not supported yet; give the path of a function, which is called \
-                           with all arguments and then the `Blocked`";
-            Err(Error::new_spanned(call, message))
+        // The one value that is so often meant: as a function, no path of this name can be called.
+        Expr::Path(path) if !path.path.is_ident("None") => Ok(Fallback::Path(path)),
+        Expr::Closure(closure) => Ok(Fallback::Closure(closure)),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
+            Err(wrong(key, text, "is written without quotes, as it is code"))
         }
-        other => Err(wrong(key, other, "needs the path of a function")),
+        expr => Ok(Fallback::Expr(expr)),
     }
+}
+
+pub(super) fn fallback_on(key: &Ident, input: ParseStream) -> Result<FallbackOn> {
+    let words = [("block", FallbackOn::Block), ("error", FallbackOn::Error), ("any", FallbackOn::Any)];
+    word_of(key, expr(key, input)?, &words)
 }
 
 /// The path of the runtime's crate.

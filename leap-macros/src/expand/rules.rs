@@ -5,7 +5,8 @@ use quote::quote_spanned;
 use syn::Expr;
 use syn::spanned::Spanned;
 
-use super::{Leap, float, literal, name, option, ours, whole};
+use super::values::{float, literal, name, option, whole};
+use super::{Leap, ours};
 use crate::args::{Constant, Exception, Value, Word};
 use crate::model::{BreakerWords, Flow, Guarded, Hot, Rule};
 

@@ -171,6 +171,133 @@ fn a_fallback_is_called_with_the_arguments_and_the_block() {
 }
 
 #[test]
+fn a_fallback_may_be_written_where_it_is_needed() {
+    assert_snapshot(
+        "closure_fallback",
+        quote!(fallback = |sku, (a, b): (u8, u8), blocked| sku.len()),
+        quote! {
+            fn stock(sku: &str, pair: (u8, u8)) -> usize {
+                look_up(sku, pair)
+            }
+        },
+    );
+    assert_method_snapshot(
+        "expression_fallback",
+        quote!(fallback = self.last_known(a, blocked)),
+        quote! {
+            async fn stock(&self, sku: &str, (mut a, b): (u8, u8)) -> u32 {
+                self.look_up(sku, a, b).await
+            }
+        },
+    );
+}
+
+#[test]
+fn a_fallback_on_errors_comes_after_the_call() {
+    assert_snapshot(
+        "fallback_on_error",
+        quote!(fallback_on = error, fallback = recover),
+        quote! {
+            fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
+                look_up(sku, n)
+            }
+        },
+    );
+    assert_snapshot(
+        "async_fallback_on_any",
+        quote!(fallback_on = any, fallback = recover(n, error)),
+        quote! {
+            async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
+                look_up(sku, n).await
+            }
+        },
+    );
+}
+
+#[test]
+fn a_body_that_is_an_async_block_is_as_that_of_an_async_function() {
+    assert_method_snapshot(
+        "async_block",
+        quote!(),
+        quote! {
+            fn stock<'a>(&'a self, mut sku: String) -> Pin<Box<dyn Future<Output = Result<u32, AppError>> + Send + 'a>> {
+                Box::pin(async move {
+                    sku.push('!');
+                    self.look_up(sku).await
+                })
+            }
+        },
+    );
+    assert_snapshot(
+        "async_block_fallback",
+        quote!(fallback = last_known, hot(key = sku, qps = 1)),
+        quote! {
+            fn stock(mut sku: String) -> impl Future<Output = u32> {
+                async move { look_up(sku).await }
+            }
+        },
+    );
+}
+
+#[test]
+fn a_future_or_stream_is_made_by_the_body_and_guarded_when_it_is_polled() {
+    assert_snapshot(
+        "made_future",
+        quote!(origin = sku, hot(key = sku, qps = 1)),
+        quote! {
+            fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
+                let id = id_of(sku);
+                Box::pin(async move { look_up(id).await })
+            }
+        },
+    );
+    assert_snapshot(
+        "made_stream",
+        quote!(),
+        quote! {
+            fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>> {
+                Box::pin(watch(sku))
+            }
+        },
+    );
+    assert_snapshot(
+        "stream_fallback",
+        quote!(fallback = last_known),
+        quote! {
+            fn stock(sku: &str) -> impl Stream<Item = u32> {
+                watch(sku)
+            }
+        },
+    );
+}
+
+#[test]
+fn each_method_of_a_block_is_guarded_but_those_that_have_an_attribute_of_their_own() {
+    assert_snapshot(
+        "block",
+        quote!(qps = 10),
+        quote! {
+            /// A shop.
+            impl<T> Stock for Shop<T> {
+                const LIMIT: u32 = { 1 };
+
+                #[guarded(skip)]
+                fn new() -> Self {
+                    Self::default()
+                }
+
+                #[leap_runtime::guarded("stock.write")]
+                fn write(&mut self) {}
+
+                pub async fn read(&self) -> Result<T, Blocked> {
+                    self.0
+                }
+            }
+        },
+    );
+}
+
+#[test]
 fn verdicts_are_asked_in_their_order() {
     assert_snapshot(
         "verdicts",

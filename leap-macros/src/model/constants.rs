@@ -1,10 +1,11 @@
-//! Values that go into a `static`, and the names that expressions use.
+//! Values that go into a `static`.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{FnArg, Signature};
 
 use super::function::plain_name;
+use super::names::{binds_names, for_each_name};
 use crate::args::{Given, Value};
 use crate::errors::Errors;
 
@@ -56,31 +57,5 @@ fn is_parameter(sig: &Signature, name: &Ident) -> bool {
     sig.inputs.iter().any(|input| match input {
         FnArg::Receiver(_) => false,
         FnArg::Typed(typed) => plain_name(&typed.pat).is_some_and(|parameter| parameter == name),
-    })
-}
-
-/// Visits the names in an expression that stand for themselves, and tells whether a path begins with them: what follows
-/// `::` or `.` is a name in something else.
-pub(super) fn for_each_name(tokens: TokenStream, visit: &mut impl FnMut(&Ident, bool)) {
-    let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ':');
-    let mut is_path_head = true;
-    let mut tokens = tokens.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        match &token {
-            TokenTree::Group(group) => for_each_name(group.stream(), visit),
-            TokenTree::Ident(name) if is_path_head => visit(name, tokens.peek().is_some_and(is_colon)),
-            _ => {}
-        }
-        is_path_head = !matches!(&token, TokenTree::Punct(punct) if matches!(punct.as_char(), ':' | '.'));
-    }
-}
-
-/// Whether there may be names in an expression that it binds itself.
-pub(super) fn binds_names(tokens: TokenStream) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => binds_names(group.stream()),
-        TokenTree::Ident(word) => word == "let" || word == "match" || word == "fn",
-        TokenTree::Punct(punct) => punct.as_char() == '|',
-        TokenTree::Literal(_) => false,
     })
 }

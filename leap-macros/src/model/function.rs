@@ -1,11 +1,13 @@
 //! The function that the attribute stands on.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{
-    AttrStyle, Attribute, Error, GenericArgument, Pat, Path, PathArguments, Result, ReturnType, Signature,
-    Token, Type, TypeParamBound, Visibility, token,
+    AttrStyle, Attribute, Error, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Token,
+    Type, TypeParamBound, Visibility, parse_quote_spanned, token,
 };
 
 /// A function whose body nobody has read.
@@ -25,7 +27,7 @@ impl Parse for Function {
         refuse_other_items(input)?;
         let sig: Signature = input.parse()?;
         if input.peek(Token![;]) {
-            let message = "a method without a body cannot be guarded; put `#[guarded]` on the methods that \
+            let message = "a function without a body cannot be guarded; put `#[guarded]` on the methods that \
                            implement it";
             return Err(Error::new_spanned(&sig.ident, message));
         }
@@ -61,14 +63,19 @@ fn whole_group(mut token: TokenTree) -> Group {
     }
 }
 
+impl ToTokens for Function {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self { attrs, vis, defaultness, sig, body } = self;
+        tokens.extend(quote! { #(#attrs)* #vis #defaultness #sig #body });
+    }
+}
+
 /// Says what the attribute goes on, if it is put on anything but a function.
 fn refuse_other_items(input: ParseStream) -> Result<()> {
     let found = if input.peek(Token![struct]) {
         "a struct"
     } else if input.peek(Token![enum]) {
         "an enum"
-    } else if input.peek(Token![impl]) || input.peek(Token![unsafe]) && input.peek2(Token![impl]) {
-        "an `impl` block"
     } else if input.peek(Token![trait]) || input.peek2(Token![trait]) {
         "a trait"
     } else if input.peek(Token![mod]) {
@@ -88,49 +95,171 @@ fn refuse_other_items(input: ParseStream) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(input.error(format!("`#[guarded]` goes on a function or method with a body, not on {found}")))
+    Err(input.error(format!(
+        "`#[guarded]` goes on a function or method with a body, or on an `impl` block, not on {found}"
+    )))
 }
 
-/// The return type, if it says that what runs is a future or stream that the function only makes: `impl Future`,
-/// `Pin<Box<dyn Future>>`, `BoxFuture`. What a type alias hides is not seen.
-pub(super) fn returned_future(sig: &Signature) -> Option<&Type> {
-    match &sig.output {
-        ReturnType::Type(_, ty) if sig.asyncness.is_none() && is_future(ty) => Some(ty),
+/// What a call runs.
+#[expect(clippy::large_enum_variant, reason = "there is one, as long as its function is looked at")]
+pub(crate) enum Runs {
+    /// The body, at once.
+    Body,
+    /// The body of an `async fn`.
+    Async,
+    /// A future or a stream that the body makes.
+    Made(Made),
+}
+
+/// A future or a stream that a function makes and returns: `impl Future`, `Pin<Box<dyn Future>>`, `BoxFuture`.
+pub(crate) struct Made {
+    pub(crate) is_stream: bool,
+    pub(crate) is_boxed: bool,
+    /// What it yields.
+    pub(crate) output: Type,
+    /// The async block that is all of the body.
+    pub(crate) block: Option<AsyncBlock>,
+}
+
+/// A body that is nothing but an async block, perhaps in `Box::pin(…)`.
+pub(crate) struct AsyncBlock {
+    /// What stands before the parentheses.
+    pub(crate) pin: Option<(TokenStream, Group)>,
+    pub(crate) body: Group,
+}
+
+impl Runs {
+    pub(super) fn of(function: &Function) -> Result<Self> {
+        if function.sig.asyncness.is_some() {
+            return Ok(Self::Async);
+        }
+        let ReturnType::Type(_, ty) = &function.sig.output else { return Ok(Self::Body) };
+        let Some((is_boxed, is_stream, output)) = made_by(ty)? else { return Ok(Self::Body) };
+        let output = output.unwrap_or_else(|| parse_quote_spanned! {ty.span()=> _});
+        let block = if is_stream { None } else { AsyncBlock::of(&function.body) };
+        Ok(Self::Made(Made { is_stream, is_boxed, output, block }))
+    }
+}
+
+/// Whether a type says that it is a future or a stream: whether in a pinned box, whether a stream, and of what. What an
+/// alias hides is not seen.
+fn made_by(ty: &Type) -> Result<Option<(bool, bool, Option<Type>)>> {
+    match ty {
+        Type::Paren(ty) => made_by(&ty.elem),
+        Type::Group(ty) => made_by(&ty.elem),
+        Type::ImplTrait(ty) => {
+            Ok(of_bounds(&ty.bounds).map(|(is_stream, output)| (false, is_stream, output)))
+        }
+        Type::Path(path) => {
+            let Some(last) = path.path.segments.last() else { return Ok(None) };
+            let argument = last_type(&last.arguments);
+            if last.ident == "BoxFuture" || last.ident == "LocalBoxFuture" {
+                return Ok(Some((true, false, argument.cloned())));
+            }
+            if last.ident == "BoxStream" || last.ident == "LocalBoxStream" {
+                return Ok(Some((true, true, argument.cloned())));
+            }
+            if last.ident == "Pin"
+                && let Some(Type::Path(inner)) = argument
+                && let Some(inner) = inner.path.segments.last()
+                && inner.ident == "Box"
+            {
+                let of = last_type(&inner.arguments).and_then(|ty| of_bounds(bounds(ty)?));
+                return Ok(of.map(|(is_stream, output)| (true, is_stream, output)));
+            }
+            if last.ident == "Box" && argument.is_some_and(|ty| bounds(ty).and_then(of_bounds).is_some()) {
+                let message = "a boxed future or stream can be guarded where it is pinned: `Pin<Box<dyn …>>`, made by \
+                               `Box::pin`";
+                return Err(Error::new_spanned(ty, message));
+            }
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn last_type(arguments: &PathArguments) -> Option<&Type> {
+    let PathArguments::AngleBracketed(list) = arguments else { return None };
+    list.args.iter().rev().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+fn bounds(ty: &Type) -> Option<&Punctuated<TypeParamBound, Token![+]>> {
+    match ty {
+        Type::ImplTrait(ty) => Some(&ty.bounds),
+        Type::TraitObject(ty) => Some(&ty.bounds),
+        Type::Paren(ty) => bounds(&ty.elem),
+        Type::Group(ty) => bounds(&ty.elem),
         _ => None,
     }
 }
 
-fn is_future(ty: &Type) -> bool {
-    let any_bound = |bounds: &Punctuated<TypeParamBound, Token![+]>| {
-        bounds.iter().any(|bound| match bound {
-            TypeParamBound::Trait(bound) => names(&bound.path, &["Future", "IntoFuture", "Stream"]),
-            _ => false,
-        })
-    };
-    match ty {
-        Type::ImplTrait(ty) => any_bound(&ty.bounds),
-        Type::TraitObject(ty) => any_bound(&ty.bounds),
-        Type::Paren(ty) => is_future(&ty.elem),
-        Type::Path(ty)
-            if names(&ty.path, &["BoxFuture", "LocalBoxFuture", "BoxStream", "LocalBoxStream"]) =>
-        {
-            true
+/// Whether bounds speak of a stream, and what that or the future yields.
+fn of_bounds(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<(bool, Option<Type>)> {
+    bounds.iter().find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        let last = bound.path.segments.last()?;
+        let is_stream = last.ident == "Stream";
+        if !is_stream && last.ident != "Future" {
+            return None;
         }
-        Type::Path(ty) if names(&ty.path, &["Pin", "Box"]) => {
-            match ty.path.segments.last().map(|last| &last.arguments) {
-                Some(PathArguments::AngleBracketed(list)) => list
-                    .args
-                    .iter()
-                    .any(|arg| matches!(arg, GenericArgument::Type(inner) if is_future(inner))),
-                _ => false,
+        let output = match &last.arguments {
+            PathArguments::AngleBracketed(given) => given.args.iter().find_map(|argument| match argument {
+                GenericArgument::AssocType(assoc) => Some(assoc.ty.clone()),
+                _ => None,
+            }),
+            _ => None,
+        };
+        Some((is_stream, output))
+    })
+}
+
+impl AsyncBlock {
+    fn of(body: &Group) -> Option<Self> {
+        let mut tokens = body.stream().into_iter().peekable();
+        let is_async =
+            |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Ident(word)) if word == "async");
+        if is_async(tokens.peek()) {
+            return Some(Self { pin: None, body: async_block(tokens)? });
+        }
+        let mut path = TokenStream::new();
+        let mut last = None;
+        loop {
+            match tokens.next()? {
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
+                    let is_pin = last.is_some_and(|last: Ident| last == "pin");
+                    let is_all = tokens.next().is_none();
+                    let body = async_block(group.stream().into_iter())?;
+                    return (is_pin && is_all).then_some(Self { pin: Some((path, group)), body });
+                }
+                TokenTree::Ident(word) => {
+                    last = Some(word.clone());
+                    path.extend([TokenTree::Ident(word)]);
+                }
+                TokenTree::Punct(colon) if colon.as_char() == ':' => path.extend([TokenTree::Punct(colon)]),
+                _ => return None,
             }
         }
-        _ => false,
     }
 }
 
-fn names(path: &Path, known: &[&str]) -> bool {
-    path.segments.last().is_some_and(|last| known.iter().any(|name| last.ident == name))
+/// The braces of `async { … }` or `async move { … }`, if that is all there is.
+fn async_block(tokens: impl Iterator<Item = TokenTree>) -> Option<Group> {
+    let mut tokens = tokens;
+    let is = |token: &TokenTree, wanted: &str| matches!(token, TokenTree::Ident(word) if word == wanted);
+    let mut next = tokens.next().filter(|token| is(token, "async")).and_then(|_| tokens.next())?;
+    if is(&next, "move") {
+        next = tokens.next()?;
+    }
+    let TokenTree::Group(body) = next else { return None };
+    let is_end = match tokens.next() {
+        None => true,
+        Some(TokenTree::Punct(comma)) => comma.as_char() == ',' && tokens.next().is_none(),
+        Some(_) => false,
+    };
+    (is_end && body.delimiter() == Delimiter::Brace).then_some(body)
 }
 
 /// The name that a parameter is taken by, if it is not a pattern.

@@ -3,10 +3,11 @@
 use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::spanned::Spanned;
-use syn::{Expr, FnArg, LitStr, Pat, Signature};
+use syn::{Expr, FnArg, LitStr, Signature};
 
-use super::constants::{Constants, binds_names, for_each_name};
+use super::constants::Constants;
 use super::function::plain_name;
+use super::names::{binds_names, bound_by, for_each_name, mention};
 use super::value;
 use crate::args::{self, Args, Value};
 use crate::errors::Errors;
@@ -50,13 +51,7 @@ impl Request {
 
     /// Whether an expression of it uses `name`, perhaps in the text of a `format!`.
     pub(crate) fn mentions(&self, name: &Ident) -> bool {
-        let mut is_found = false;
-        for (_, expr) in self.exprs() {
-            let tokens = expr.to_token_stream();
-            is_found |= is_in_text(tokens.clone(), name);
-            for_each_name(tokens, &mut |found, _| is_found |= found == name);
-        }
-        is_found
+        self.exprs().any(|(_, expr)| mention(expr.to_token_stream(), name).is_some())
     }
 
     /// The expressions that are evaluated for each call, and what they are for.
@@ -64,19 +59,6 @@ impl Request {
         let origin = self.origin.iter().map(|origin| ("origin", origin));
         origin.chain(self.keys.iter().map(|key| ("key", &key.expr)))
     }
-}
-
-/// Whether `name` may be meant in a text: `"{name}"`.
-fn is_in_text(tokens: TokenStream, name: &Ident) -> bool {
-    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => is_in_text(group.stream(), name),
-        TokenTree::Literal(literal) => {
-            let text = literal.to_string();
-            text.contains('{') && text.split(|c| !is_of_word(c)).any(|word| name == word)
-        }
-        TokenTree::Ident(_) | TokenTree::Punct(_) => false,
-    })
 }
 
 /// The keys by their names: several rules may go by one.
@@ -230,23 +212,5 @@ fn find_leaving(what: &str, tokens: TokenStream, errors: &mut Errors) {
             }
             _ => {}
         }
-    }
-}
-
-fn bound_by<'a>(pat: &'a Pat, bound: &mut Vec<&'a Ident>) {
-    match pat {
-        Pat::Ident(pat) => {
-            bound.push(&pat.ident);
-            if let Some((_, inner)) = &pat.subpat {
-                bound_by(inner, bound);
-            }
-        }
-        Pat::Paren(pat) => bound_by(&pat.pat, bound),
-        Pat::Reference(pat) => bound_by(&pat.pat, bound),
-        Pat::Slice(pat) => pat.elems.iter().for_each(|pat| bound_by(pat, bound)),
-        Pat::Struct(pat) => pat.fields.iter().for_each(|field| bound_by(&field.pat, bound)),
-        Pat::Tuple(pat) => pat.elems.iter().for_each(|pat| bound_by(pat, bound)),
-        Pat::TupleStruct(pat) => pat.elems.iter().for_each(|pat| bound_by(pat, bound)),
-        _ => {}
     }
 }

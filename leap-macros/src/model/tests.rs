@@ -1,10 +1,12 @@
 use quote::quote;
 
+use proc_macro2::TokenStream;
+
 use super::*;
 use crate::args;
 
 fn guarded(args: TokenStream, item: TokenStream) -> Result<Guarded> {
-    Guarded::new(args::parse(args)?, item)
+    Guarded::new(args::parse(args)?, syn::parse2(item)?)
 }
 
 /// The messages about what does not go together.

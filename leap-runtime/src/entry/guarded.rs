@@ -28,6 +28,19 @@ pin_project! {
     }
 }
 
+/// Says how a call ended whose body returned `R`.
+pub trait Judge<R> {
+    /// What it says, told what the body said itself.
+    fn judge(self, value: &R, said: Option<Outcome>) -> Outcome;
+}
+
+impl<R, J: FnOnce(&R) -> Outcome> Judge<R> for J {
+    #[inline]
+    fn judge(self, value: &R, said: Option<Outcome>) -> Outcome {
+        said.unwrap_or_else(|| self(value))
+    }
+}
+
 impl<F, J> Guarded<F, J> {
     /// `future` asks [`turned_away`] first of all, and answers a call that was blocked; `judge` is asked only about
     /// calls that were let through.
@@ -43,7 +56,7 @@ impl<F, J> Guarded<F, J> {
     }
 }
 
-impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
+impl<F: Future, J: Judge<F::Output>> Future for Guarded<F, J> {
     type Output = F::Output;
 
     #[inline]
@@ -92,7 +105,7 @@ impl<F: Future, J: FnOnce(&F::Output) -> Outcome> Future for Guarded<F, J> {
 
 impl Begun {
     #[inline]
-    fn entry(&mut self) -> Option<&mut Entry> {
+    pub(super) fn entry(&mut self) -> Option<&mut Entry> {
         match self {
             Self::Passed(entry) => Some(entry),
             Self::Waiting(_) | Self::Blocked(_) | Self::Over => None,
@@ -101,7 +114,7 @@ impl Begun {
 
     /// A future that is dropped is cancelled, whatever else goes on.
     #[inline]
-    fn note_cancelled(&mut self) {
+    pub(super) fn note_cancelled(&mut self) {
         if let Self::Passed(entry) = self {
             entry.outcome = Some(Outcome::Cancelled);
         }
@@ -109,7 +122,7 @@ impl Begun {
 }
 
 /// Ends the call of a body that panics while it is polled, although its future may live on.
-struct EndsByPanic<'a>(&'a mut Begun);
+pub(super) struct EndsByPanic<'a>(pub(super) &'a mut Begun);
 
 impl Drop for EndsByPanic<'_> {
     fn drop(&mut self) {

@@ -2,6 +2,8 @@
 
 mod begin;
 mod guarded;
+#[cfg(feature = "stream")]
+mod guarded_stream;
 mod scene;
 
 use std::future::Future;
@@ -13,7 +15,9 @@ use arc_swap::Guard;
 
 pub use self::begin::{Begun, Waiting};
 pub(crate) use self::begin::{Entering, begin, begin_with, enter, enter_with, peek, peek_new};
-pub use self::guarded::{Guarded, is_turned_away, turned_away};
+pub use self::guarded::{Guarded, Judge, is_turned_away, turned_away};
+#[cfg(feature = "stream")]
+pub use self::guarded_stream::GuardedStream;
 use self::scene::Scene;
 use crate::blocked::Blocked;
 use crate::check::call::{Ended, Request};
@@ -242,9 +246,10 @@ impl Entry {
         value
     }
 
-    /// As [`run_inside`](Self::run_inside), but a panic in `judge` is contained and counts as an exception.
+    /// As [`run_inside`](Self::run_inside), but a panic in `judge` is contained and counts as an exception. `judge` is told
+    /// what the body said.
     #[inline]
-    pub(crate) fn run_judged<R>(&mut self, body: impl FnOnce() -> R, judge: impl FnOnce(&R) -> Outcome) -> R {
+    pub(crate) fn run_judged<R>(&mut self, body: impl FnOnce() -> R, judge: impl Judge<R>) -> R {
         let value = self.run_inside(body, |_| Outcome::Exception);
         if let Some(scene) = &mut *self.scene {
             scene.leave();
@@ -253,15 +258,15 @@ impl Entry {
         value
     }
 
-    /// Has the call end as the body said, if it did, else as `judge` says.
-    fn judge<R>(&mut self, value: &R, judge: impl FnOnce(&R) -> Outcome) {
+    /// Has the call end as `judge` says, who is told what the body said.
+    fn judge<R>(&mut self, value: &R, judge: impl Judge<R>) {
         if self.stage == Stage::Uncounted {
             return;
         }
-        self.outcome = self.marks.outcome().or_else(|| {
-            let (environment, name) = (self.resource.environment(), self.resource.name());
-            environment.contain("outcome predicate", &**name, || judge(value)).or(Some(Outcome::Exception))
-        });
+        let (environment, name, said) =
+            (self.resource.environment(), self.resource.name(), self.marks.outcome());
+        let judged = environment.contain("outcome predicate", &**name, || judge.judge(value, said));
+        self.outcome = judged.or(Some(Outcome::Exception));
     }
 }
 

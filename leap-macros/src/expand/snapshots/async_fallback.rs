@@ -11,6 +11,9 @@ async fn stock(sku: &str) -> u32 {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
@@ -23,11 +26,15 @@ async fn stock(sku: &str) -> u32 {
                 if ::leap_runtime::__private::is_turned_away() {
                     let __blocked = ::leap_runtime::__private::turned_away();
                     let __argument0 = sku;
+                    use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                    let __fallback = last_known::<u8>;
+                    (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback))
+                        .leap_fits();
                     use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
                     let (__answer, __kind) = ::leap_runtime::__private::Answer::<
                         _,
                         u32,
-                    >::of(last_known::<u8>(__argument0, __blocked));
+                    >::of(__fallback(__argument0, __blocked));
                     let __way = (&__kind).leap_way();
                     return __way.settle(__answer).await;
                 }
@@ -37,8 +44,10 @@ async fn stock(sku: &str) -> u32 {
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use ::leap_runtime::__private::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                };
+                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
         .await

@@ -17,6 +17,9 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
@@ -39,8 +42,10 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use ::leap_runtime::__private::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                };
+                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
         .await

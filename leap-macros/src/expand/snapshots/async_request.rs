@@ -25,6 +25,9 @@ async fn find(id: &str) -> Option<Item> {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let (__begun, (id,)) = ::leap_runtime::__private::lend(
@@ -61,11 +64,15 @@ async fn find(id: &str) -> Option<Item> {
                 if ::leap_runtime::__private::is_turned_away() {
                     let __blocked = ::leap_runtime::__private::turned_away();
                     let __argument0 = id;
+                    use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                    let __fallback = none;
+                    (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback))
+                        .leap_fits();
                     use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
                     let (__answer, __kind) = ::leap_runtime::__private::Answer::<
                         _,
                         Option<Item>,
-                    >::of(none(__argument0, __blocked));
+                    >::of(__fallback(__argument0, __blocked));
                     let __way = (&__kind).leap_way();
                     return __way.settle(__answer).await;
                 }
@@ -76,8 +83,10 @@ async fn find(id: &str) -> Option<Item> {
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use ::leap_runtime::__private::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                };
+                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
         .await

@@ -25,6 +25,9 @@ fn function() -> Result<(), Blocked> {
             __here,
             &__RULES,
         );
+        crate::facade::flow::__private::catalogued! {
+            crate ::facade::flow::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
@@ -38,8 +41,10 @@ fn function() -> Result<(), Blocked> {
                     }
                 },
                 |__value| {
-                    use crate::facade::flow::__private::{ViaAny as _, ViaResult as _};
-                    (&crate::facade::flow::__private::Judged(__value)).leap_outcome()
+                    use crate::facade::flow::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
+                    (&&crate::facade::flow::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

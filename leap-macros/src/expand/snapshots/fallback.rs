@@ -12,6 +12,9 @@ impl Shop {
                 __here,
                 &__RULES,
             );
+            ::leap_runtime::__private::catalogued! {
+                ::leap_runtime::__private::Listed::new(& __SITE)
+            }
             (&__SITE, 1)
         };
         let mut __entry = __site.enter(__permits);
@@ -27,8 +30,10 @@ impl Shop {
                         }
                     },
                     |__value| {
-                        use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                        use ::leap_runtime::__private::{
+                            ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        };
+                        (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
             }
@@ -36,12 +41,15 @@ impl Shop {
                 let __argument0 = self;
                 let __argument1 = sku;
                 let __argument2 = __arg2;
-                return Self::last_known(
-                    __argument0,
-                    __argument1,
-                    __argument2,
-                    __blocked,
-                );
+                use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                let __fallback = Self::last_known;
+                (&::leap_runtime::__private::taking::<_, (_, _, _, _)>(&__fallback))
+                    .leap_fits();
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    reason = "a fallback may never return"
+                )] return __fallback(__argument0, __argument1, __argument2, __blocked);
             }
         }
     }

@@ -42,6 +42,9 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
@@ -57,8 +60,10 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use ::leap_runtime::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
+                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

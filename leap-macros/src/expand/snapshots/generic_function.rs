@@ -16,6 +16,9 @@ where
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
@@ -30,8 +33,10 @@ where
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use ::leap_runtime::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
+                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

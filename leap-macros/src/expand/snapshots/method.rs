@@ -12,6 +12,9 @@ impl Shop {
                 __here,
                 &__RULES,
             );
+            ::leap_runtime::__private::catalogued! {
+                ::leap_runtime::__private::Listed::new(& __SITE)
+            }
             (&__SITE, 1)
         };
         let mut __entry = __site.enter(__permits);
@@ -26,8 +29,10 @@ impl Shop {
                         }
                     },
                     |__value| {
-                        use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                        (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                        use ::leap_runtime::__private::{
+                            ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        };
+                        (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
             }

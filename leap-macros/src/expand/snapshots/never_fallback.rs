@@ -11,6 +11,9 @@ async fn serve() -> ! {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
@@ -19,7 +22,11 @@ async fn serve() -> ! {
             async move {
                 if ::leap_runtime::__private::is_turned_away() {
                     let __blocked = ::leap_runtime::__private::turned_away();
-                    exit(__blocked)
+                    use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                    let __fallback = exit;
+                    (&::leap_runtime::__private::taking::<_, (_,)>(&__fallback))
+                        .leap_fits();
+                    __fallback(__blocked)
                 }
                 {
                     loop {}

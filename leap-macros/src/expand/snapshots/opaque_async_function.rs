@@ -11,6 +11,9 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
@@ -33,8 +36,10 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use ::leap_runtime::__private::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                };
+                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
         .await

@@ -105,6 +105,9 @@ fn all() -> Result<(), Blocked> {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         const __PERMITS: u32 = ::leap_runtime::__private::permits(2 * PERMITS);
         (&__SITE, __PERMITS)
     };
@@ -119,8 +122,10 @@ fn all() -> Result<(), Blocked> {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use ::leap_runtime::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
+                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

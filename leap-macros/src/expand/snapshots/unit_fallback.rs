@@ -11,6 +11,9 @@ fn publish(event: Event) {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
@@ -25,14 +28,23 @@ fn publish(event: Event) {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
-                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use ::leap_runtime::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
+                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }
         ::leap_runtime::__private::Err(__blocked) => {
             let __argument0 = event;
-            return log(__argument0, __blocked);
+            use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+            let __fallback = log;
+            (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback)).leap_fits();
+            #[allow(
+                unreachable_code,
+                clippy::diverging_sub_expression,
+                reason = "a fallback may never return"
+            )] return __fallback(__argument0, __blocked);
         }
     }
 }

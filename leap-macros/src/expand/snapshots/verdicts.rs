@@ -11,6 +11,9 @@ fn check(order: &Order) -> Answer {
             __here,
             &__RULES,
         );
+        ::leap_runtime::__private::catalogued! {
+            ::leap_runtime::__private::Listed::new(& __SITE)
+        }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
@@ -25,7 +28,9 @@ fn check(order: &Order) -> Answer {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{ViaAny as _, ViaResult as _};
+                    use ::leap_runtime::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
                     let __returned = __value;
                     if let ::leap_runtime::__private::Some(__error) = ::leap_runtime::__private::error_of(
                         __returned,
@@ -46,7 +51,7 @@ fn check(order: &Order) -> Answer {
                     if ::leap_runtime::__private::holds(__value, Answer::is_broken) {
                         return ::leap_runtime::__private::Outcome::Exception;
                     }
-                    (&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
         }

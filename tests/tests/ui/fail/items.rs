@@ -1,5 +1,7 @@
 //! E13, E27: what the attribute does not go on.
 
+use std::pin::Pin;
+
 use leap_runtime::{Blocked, guarded};
 
 #[guarded]
@@ -14,11 +16,6 @@ trait Stock {
 
 #[guarded(qps = 1)]
 struct Shop;
-
-#[guarded]
-impl Shop {
-    fn open(&self) {}
-}
 
 #[guarded]
 enum Door {
@@ -37,21 +34,17 @@ const LIMIT: u8 = 1;
 #[guarded]
 type Alias = u8;
 
-#[guarded(fallback = later)]
-fn boxed(x: u8) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>> {
-    Box::pin(async move { x })
-}
-fn later(x: u8, _: Blocked) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>> {
-    boxed(x)
+#[guarded]
+fn not_pinned() -> Box<dyn Future<Output = Result<u8, Blocked>> + Unpin> {
+    Box::new(std::future::ready(Ok(1)))
 }
 
-#[guarded]
-fn opaque() -> impl Future<Output = Result<u8, Blocked>> {
-    async { Ok(1) }
+#[guarded(skip)]
+fn left_out() -> Pin<Box<u8>> {
+    Box::pin(1)
 }
 
 fn main() {
     constant().unwrap();
-    Shop.open();
-    let _ = (Door::Open, LIMIT);
+    let _ = (Door::Open, LIMIT, Shop, not_pinned(), left_out());
 }

@@ -1,0 +1,226 @@
+//! What becomes of a call that was turned away, or that failed.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Expr, ExprClosure, ExprPath, FnArg, Signature};
+
+use super::params::Param;
+use super::types::Returned;
+use super::{Expansion, Leap, ours};
+use crate::args;
+use crate::model::{Fallback, mention};
+
+/// Statements that answer in place of the body.
+pub(super) struct Answer {
+    /// The name that they know the `Blocked`, or the error, by.
+    pub(super) given: Ident,
+    pub(super) tokens: TokenStream,
+}
+
+/// Where an answer stands.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Place {
+    /// In the function: it returns.
+    Function,
+    /// In an async block, which it returns from, and where it may be awaited.
+    Block,
+    /// In a closure whose value it is.
+    Closure,
+}
+
+/// The return type itself says that the call was blocked: the value.
+pub(super) fn from_blocked(returned: &Returned, leap: Leap<'_>) -> (Ident, TokenStream) {
+    // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
+    let (leap, given) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
+    let value = quote_spanned! {returned.span=> #leap::FromBlocked::from_blocked(#given)};
+    (given, value)
+}
+
+/// Takes all arguments as the caller passed them, one after the other: so they are dropped as a function drops its own;
+/// a block drops what it has captured the other way round.
+pub(super) fn take_all(expansion: &Expansion<'_>) -> TokenStream {
+    take(expansion.sig(), &expansion.params, ours()).0
+}
+
+/// The same, and the names that they are taken under.
+fn take(sig: &Signature, params: &[Param<'_>], span: Span) -> (TokenStream, Vec<Ident>) {
+    let receiver =
+        sig.receiver().map(|receiver| (&receiver.attrs[..], Ident::new("self", receiver.self_token.span)));
+    let passed = receiver.into_iter().chain(params.iter().map(|param| (param.attrs, param.name.clone())));
+    let mut names = Vec::new();
+    let bind = passed.enumerate().map(|(index, (attrs, passed))| {
+        let name = Ident::new(&format!("__argument{index}"), span);
+        let bind = quote_spanned! {ours()=> #(#attrs)* let #name = #passed;};
+        names.push(name);
+        bind
+    });
+    let bind = bind.collect();
+    (bind, names)
+}
+
+/// Takes the arguments that an expression uses under the names by which it does, and all others as above, unless the body
+/// had them.
+fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
+    let (sig, params, is_after) =
+        (expansion.sig(), &expansion.params, expansion.is_answered_after_the_body());
+    let receiver = sig.receiver().filter(|receiver| {
+        let this = Ident::new("self", receiver.self_token.span);
+        !is_after && !fallback.mentions(&this)
+    });
+    let receiver = receiver.map(|receiver| {
+        let (attrs, this) = (&receiver.attrs, &receiver.self_token);
+        quote_spanned! {ours()=> #(#attrs)* let __argument = #this;}
+    });
+    let params = params.iter().enumerate().map(|(index, Param { attrs, name, pat, is_wanted, .. })| {
+        if *is_wanted {
+            return quote_spanned! {ours()=>
+                #[allow(unused_variables, unused_mut, reason = "the body may use what the fallback does not")]
+                #(#attrs)*
+                let #pat = #name;
+            };
+        }
+        if is_after {
+            return TokenStream::new();
+        }
+        let argument = Ident::new(&format!("__argument{index}"), ours());
+        quote_spanned! {ours()=> #(#attrs)* let #argument = #name;}
+    });
+    let params: TokenStream = params.collect();
+    quote_spanned! {ours()=> #receiver #params}
+}
+
+/// The fallback answers.
+pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansion<'_>) -> Answer {
+    let (sig, params, leap) = (expansion.sig(), &expansion.params, expansion.leap);
+    let is_after = fallback.is_after_the_body();
+    let given = |span| Ident::new(if is_after { "__error" } else { "__blocked" }, span);
+    // What does not fit is blamed on the fallback. The arguments are ours, lest the compiler propose to edit them.
+    let (given, bind, call) = match &fallback.what {
+        args::Fallback::Path(path) => {
+            let span = ours().located_at(path.span());
+            let (bind, arguments) = take(sig, params, span);
+            let given_there = given(span);
+            let Fitting { bind: bind_path, callee } = fitting(path, arguments.len() + 1, leap);
+            let call = quote_spanned! {span=> #callee(#(#arguments,)* #given_there)};
+            (given(ours()), quote_spanned! {ours()=> #bind #bind_path}, call)
+        }
+        args::Fallback::Closure(closure) => {
+            let span = ours().located_at(closure.span());
+            let (bind, arguments) = take(sig, params, span);
+            let closure = of_a_tuple(closure);
+            let ty = match place {
+                Place::Function => expansion.returned.ty.to_token_stream(),
+                Place::Block | Place::Closure => quote_spanned! {ours()=> _},
+            };
+            let (leap, given_there) = (leap.at(span), given(span));
+            let call = quote_spanned! {span=>
+                #leap::answer::<_, #ty>(#closure, (#(#arguments,)* #given_there,))
+            };
+            (given(ours()), bind, call)
+        }
+        args::Fallback::Expr(expr) => {
+            let word = Ident::new(if is_after { "error" } else { "blocked" }, expr.span());
+            let given = match mention(expr.to_token_stream(), &word) {
+                Some(span) => Ident::new(&word.to_string(), span),
+                None => given(ours()),
+            };
+            let bind = expansion.named.as_ref().map(|_| take_by_name(fallback, expansion));
+            (given, bind.unwrap_or_default(), expr.to_token_stream())
+        }
+    };
+    let tokens = match place {
+        Place::Closure => call,
+        _ if expansion.returned.is_never => call,
+        Place::Block if may_be_a_future(&fallback.what) => {
+            let (span, ty) = (ours().located_at(call.span()), &expansion.returned.ty);
+            let leap = leap.at(span);
+            quote_spanned! {span=>
+                use #leap::{ViaFuture as _, ViaValue as _};
+                let (__answer, __kind) = #leap::Answer::<_, #ty>::of(#call);
+                let __way = (&__kind).leap_way();
+                return __way.settle(__answer).await;
+            }
+        }
+        Place::Function | Place::Block => {
+            let span = ours().located_at(call.span());
+            quote_spanned! {span=>
+                #[allow(unreachable_code, clippy::diverging_sub_expression, reason = "a fallback may never return")]
+                return #call;
+            }
+        }
+    };
+    Answer { given, tokens: quote_spanned! {ours()=> #bind #tokens} }
+}
+
+/// The most values for which a fallback is asked whether it takes so many.
+const MOST_TAKEN: usize = 12;
+
+struct Fitting {
+    bind: TokenStream,
+    callee: TokenStream,
+}
+
+/// Asks a fallback whether it takes so many values, before it is given them.
+fn fitting(path: &ExprPath, n_values: usize, leap: Leap<'_>) -> Fitting {
+    if n_values > MOST_TAKEN {
+        return Fitting { bind: TokenStream::new(), callee: path.to_token_stream() };
+    }
+    let span = path.span();
+    let (leap, ours) = (leap.at(span), ours().located_at(span));
+    let values = (0..n_values).map(|_| quote_spanned! {ours=> _});
+    let bind = quote_spanned! {ours=>
+        use #leap::{ViaFit as _, ViaMisfit as _};
+        let __fallback = #path;
+        (&#leap::taking::<_, (#(#values,)*)>(&__fallback)).leap_fits();
+    };
+    Fitting { bind, callee: quote_spanned! {ours=> __fallback} }
+}
+
+/// Whether it has to be seen by its type if an async function is to await its fallback: of what is called. Anything else
+/// is a value, and awaits what it wants to itself.
+fn may_be_a_future(what: &args::Fallback) -> bool {
+    match what {
+        args::Fallback::Path(_) | args::Fallback::Closure(_) => true,
+        args::Fallback::Expr(expr) => matches!(expr, Expr::Call(_) | Expr::MethodCall(_)),
+    }
+}
+
+/// The closure, of one tuple: as an argument of a function that is given that as well, it knows its types.
+fn of_a_tuple(closure: &ExprClosure) -> TokenStream {
+    let ExprClosure { attrs, lifetimes, asyncness, output, body, .. } = closure;
+    let capture = &closure.capture;
+    let params = closure.inputs.iter().map(|input| match input {
+        syn::Pat::Type(typed) => {
+            let (pat, ty) = (&typed.pat, &typed.ty);
+            (pat.to_token_stream(), ty.to_token_stream())
+        }
+        pat => (pat.to_token_stream(), quote_spanned! {ours()=> _}),
+    });
+    let (pats, types): (Vec<_>, Vec<_>) = params.unzip();
+    quote_spanned! {closure.span()=>
+        #(#attrs)* #lifetimes #asyncness #capture |(#(#pats,)*): (#(#types,)*)| #output #body
+    }
+}
+
+/// Asks of each argument that the fallback wants whether it is still there after the body had it, and says so at its type.
+pub(super) fn kept(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
+    let leap = expansion.leap;
+    let receiver = expansion.sig().receiver().and_then(|receiver| {
+        let this = Ident::new("self", receiver.self_token.span);
+        let is_wanted = fallback.takes_all() || fallback.mentions(&this);
+        is_wanted.then_some((this.clone(), this.span()))
+    });
+    let typed = expansion.sig().inputs.iter().filter_map(|input| match input {
+        FnArg::Receiver(_) => None,
+        FnArg::Typed(typed) => Some(typed.ty.span()),
+    });
+    let wanted =
+        expansion.params.iter().zip(typed).filter(|(param, _)| fallback.takes_all() || param.is_wanted);
+    let params = wanted.map(|(param, span)| (param.name.clone(), span));
+    let asked = receiver.into_iter().chain(params).map(|(name, span)| {
+        let leap = leap.at(span);
+        quote_spanned! {span=> #leap::kept(&#name);}
+    });
+    asked.collect()
+}

@@ -1,0 +1,50 @@
+//! How the value that a body returned is judged.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+
+use super::types::Returned;
+use super::{Leap, ours};
+use crate::model::Verdict;
+
+/// A closure that judges: `ignore`, then `ok_if`, then `err_if`, then whether it is an `Err`.
+/// That is found by type, so an alias of `Result` is no secret.
+pub(super) fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> TokenStream {
+    if returned.is_never {
+        return quote_spanned! {ours()=> |_| #leap::Outcome::Success};
+    }
+    let ignored = verdict.ignore.as_ref().map(|pattern| {
+        let span = pattern.span();
+        let (leap_at, returned) = (leap.at(span), Ident::new("__returned", span));
+        let error = quote_spanned! {span=> #leap_at::error_of(#returned)};
+        quote_spanned! {ours()=>
+            let #returned = __value;
+            if let #leap::Some(__error) = #error {
+                match __error {
+                    #pattern => return #leap::Outcome::Ignored,
+                    _ => {}
+                }
+            }
+        }
+    });
+    let told = [(&verdict.ok_if, "Success"), (&verdict.err_if, "Exception")];
+    let told = told.into_iter().filter_map(|(predicate, outcome)| {
+        let (predicate, outcome) = (predicate.as_ref()?, Ident::new(outcome, ours()));
+        Some(quote_spanned! {ours()=>
+            if #leap::holds(__value, #predicate) {
+                return #leap::Outcome::#outcome;
+            }
+        })
+    });
+    // What is to be said of a future that is returned is said of the return type.
+    let outcome = Ident::new("leap_outcome", returned.span);
+    quote_spanned! {ours()=>
+        |__value| {
+            use #leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+            #ignored
+            #(#told)*
+            (&&#leap::Judged(__value)).#outcome()
+        }
+    }
+}

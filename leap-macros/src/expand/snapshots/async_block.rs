@@ -1,0 +1,54 @@
+impl Shop {
+    fn stock<'a>(
+        &'a self,
+        mut sku: String,
+    ) -> Pin<Box<dyn Future<Output = Result<u32, AppError>> + Send + 'a>> {
+        Box::pin(async move {
+            let (__site, __permits) = {
+                static __RULES: [::leap_runtime::__private::Rule; 0] = [];
+                fn __here() -> &'static str {
+                    ::leap_runtime::__private::path_of(
+                        ::leap_runtime::__private::type_name_of_val(&__here),
+                    )
+                }
+                static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+                    ::leap_runtime::__private::None,
+                    __here,
+                    &__RULES,
+                );
+                ::leap_runtime::__private::catalogued! {
+                    ::leap_runtime::__private::Listed::new(& __SITE)
+                }
+                (&__SITE, 1)
+            };
+            let __begun = __site.begin(__permits);
+            ::leap_runtime::__private::run_async(
+                    __begun,
+                    async move {
+                        if false {
+                            return ::leap_runtime::__private::never::<
+                                Result<u32, AppError>,
+                            >();
+                        }
+                        if ::leap_runtime::__private::is_turned_away() {
+                            let __blocked = ::leap_runtime::__private::turned_away();
+                            return ::leap_runtime::__private::FromBlocked::from_blocked(
+                                __blocked,
+                            );
+                        }
+                        {
+                            sku.push('!');
+                            self.look_up(sku).await
+                        }
+                    },
+                    |__value| {
+                        use ::leap_runtime::__private::{
+                            ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        };
+                        (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    },
+                )
+                .await
+        })
+    }
+}

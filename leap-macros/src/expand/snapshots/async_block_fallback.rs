@@ -1,0 +1,95 @@
+fn stock(sku: String) -> impl Future<Output = u32> {
+    async move {
+        let (__site, __permits) = {
+            static __RULES: [::leap_runtime::__private::Rule; 1] = [
+                ::leap_runtime::__private::hot(::leap_runtime::__private::HotWords {
+                    name: "sku",
+                    qps: ::leap_runtime::__private::Some(1f64),
+                    per_ms: ::leap_runtime::__private::None,
+                    burst: ::leap_runtime::__private::None,
+                    max_concurrency: ::leap_runtime::__private::None,
+                    behavior: ::leap_runtime::__private::None,
+                    max_wait_ms: ::leap_runtime::__private::None,
+                    max_keys: ::leap_runtime::__private::None,
+                    precision: ::leap_runtime::__private::None,
+                    except: &[],
+                    mode: ::leap_runtime::__private::Mode::Enforce,
+                }),
+            ];
+            fn __here() -> &'static str {
+                ::leap_runtime::__private::path_of(
+                    ::leap_runtime::__private::type_name_of_val(&__here),
+                )
+            }
+            static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
+                ::leap_runtime::__private::None,
+                __here,
+                &__RULES,
+            );
+            ::leap_runtime::__private::catalogued! {
+                ::leap_runtime::__private::Listed::new(& __SITE)
+            }
+            (&__SITE, 1)
+        };
+        let (__begun, (sku,)) = ::leap_runtime::__private::lend(
+            (sku,),
+            |(sku,)| (
+                __site
+                    .begin_with(
+                        &::leap_runtime::__private::Request {
+                            permits: __permits,
+                            priority: false,
+                            inbound: false,
+                            origin: ::leap_runtime::__private::None,
+                            entrance: ::leap_runtime::__private::None,
+                            keys: &[
+                                (
+                                    "sku",
+                                    ::leap_runtime::__private::key(
+                                        __site,
+                                        || ::leap_runtime::__private::ToKey::to_key(&sku),
+                                    ),
+                                ),
+                            ],
+                        },
+                    ),
+                (sku,),
+            ),
+        );
+        ::leap_runtime::__private::run_async(
+                __begun,
+                async move {
+                    if false {
+                        return ::leap_runtime::__private::never::<u32>();
+                    }
+                    if ::leap_runtime::__private::is_turned_away() {
+                        let __blocked = ::leap_runtime::__private::turned_away();
+                        let __argument0 = sku;
+                        use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                        let __fallback = last_known;
+                        (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback))
+                            .leap_fits();
+                        use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
+                        let (__answer, __kind) = ::leap_runtime::__private::Answer::<
+                            _,
+                            u32,
+                        >::of(__fallback(__argument0, __blocked));
+                        let __way = (&__kind).leap_way();
+                        return __way.settle(__answer).await;
+                    }
+                    let mut sku = sku;
+                    let _ = &sku;
+                    {
+                        look_up(sku).await
+                    }
+                },
+                |__value| {
+                    use ::leap_runtime::__private::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    };
+                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                },
+            )
+            .await
+    }
+}

@@ -1,0 +1,102 @@
+//! What answers in place of the function, and when.
+
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::{FnArg, Signature};
+
+use super::function::{Runs, plain_name};
+use super::names::mention;
+use crate::args::{self, Args, FallbackOn, Given};
+use crate::errors::Errors;
+
+pub(crate) struct Fallback {
+    pub(crate) what: args::Fallback,
+    pub(crate) on: FallbackOn,
+    /// The word by which it was said when.
+    pub(crate) on_key: Option<Ident>,
+}
+
+impl Fallback {
+    pub(super) fn new(args: &mut Args, sig: &Signature, runs: &Runs, errors: &mut Errors) -> Option<Self> {
+        let on = args.fallback_on.take();
+        let Some(Given { value: what, .. }) = args.fallback.take() else {
+            if let Some(on) = on {
+                errors.at(
+                    &on.key,
+                    "`fallback_on` says when the `fallback` answers; add `fallback = last_known`",
+                );
+            }
+            return None;
+        };
+        if matches!(runs, Runs::Made(made) if made.is_stream)
+            && let Some(Given { key, value: FallbackOn::Error | FallbackOn::Any }) = &on
+        {
+            errors.at(key, "the `fallback` of a stream answers for blocked calls only: what it has yielded cannot be taken back");
+        }
+        if !matches!(what, args::Fallback::Expr(_)) {
+            no_conditional_params(sig, errors);
+        }
+        if let args::Fallback::Closure(closure) = &what {
+            let n_wanted = sig.inputs.len() + 1;
+            if closure.inputs.len() != n_wanted {
+                let gets = if on.as_ref().is_some_and(|on| on.value != FallbackOn::Block) {
+                    "error"
+                } else {
+                    "blocked"
+                };
+                let message = format!(
+                    "a fallback gets every argument and then why it is asked: `{}`; to name only what is needed, write \
+                     an expression",
+                    wanted(sig, gets)
+                );
+                errors.at(&closure.inputs, message);
+            }
+        }
+        let (on_key, on) = on.map(|on| (on.key, on.value)).unzip();
+        Some(Self { what, on: on.unwrap_or_default(), on_key })
+    }
+
+    /// Whether it answers for calls that ran, and so after the body had the arguments.
+    pub(crate) fn is_after_the_body(&self) -> bool {
+        self.on != FallbackOn::Block
+    }
+
+    /// Whether it is given all arguments, named or not.
+    pub(crate) fn takes_all(&self) -> bool {
+        !matches!(self.what, args::Fallback::Expr(_))
+    }
+
+    /// Whether arguments have to be kept for it.
+    pub(crate) fn wants_arguments(&self) -> bool {
+        self.takes_all() || self.is_after_the_body()
+    }
+
+    /// Whether it is an expression that uses `name`.
+    pub(crate) fn mentions(&self, name: &Ident) -> bool {
+        match &self.what {
+            args::Fallback::Expr(expr) => mention(expr.to_token_stream(), name).is_some(),
+            args::Fallback::Path(_) | args::Fallback::Closure(_) => false,
+        }
+    }
+}
+
+/// The head of a closure that would do: `|sku, blocked| …`.
+fn wanted(sig: &Signature, last: &str) -> String {
+    let names = sig.inputs.iter().map(|input| match input {
+        FnArg::Receiver(_) => "this".to_owned(),
+        FnArg::Typed(typed) => plain_name(&typed.pat).map_or_else(|| "_".to_owned(), Ident::to_string),
+    });
+    format!("|{}| …", names.chain([last.to_owned()]).collect::<Vec<_>>().join(", "))
+}
+
+/// Finds parameters that may not be there when the fallback is called with them.
+fn no_conditional_params(sig: &Signature, errors: &mut Errors) {
+    for attr in sig.inputs.iter().flat_map(|input| match input {
+        FnArg::Receiver(receiver) => &receiver.attrs,
+        FnArg::Typed(typed) => &typed.attrs,
+    }) {
+        if attr.path().is_ident("cfg") {
+            errors.at(attr, "a parameter that may be configured away cannot be handed to a `fallback`");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! E20, E22: fallbacks that are written where they are needed, and those that answer for errors.
+
+use leap_runtime::{Blocked, guarded};
+
+struct AppError;
+
+impl From<Blocked> for AppError {
+    fn from(_: Blocked) -> Self {
+        Self
+    }
+}
+
+#[guarded(fallback = |sku| 0)]
+fn too_few(sku: &str, (n, _): (usize, u8)) -> usize {
+    sku.len() + n
+}
+
+#[guarded(fallback = |sku, blocked| sku)]
+fn wrong_closure(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback = zero(sku, n))]
+fn wrong_name(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback = text(sku))]
+fn wrong_type(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback = text(sku))]
+async fn wrong_type_async(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback = "zero")]
+fn in_quotes(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback_on = errors, fallback = zero)]
+fn unknown_word(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback_on = error)]
+fn without_fallback(sku: &str) -> Result<usize, AppError> {
+    Ok(sku.len())
+}
+
+#[guarded(fallback_on = any, fallback = zero(sku))]
+fn no_result(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback_on = any, fallback = recover)]
+fn moved(sku: String, (n, m): (u8, String)) -> Result<usize, AppError> {
+    Ok(sku.len() + usize::from(n) + m.len())
+}
+
+#[guarded(fallback_on = error, fallback = Ok(sku.len() + n))]
+async fn moved_async(sku: String, n: usize) -> Result<usize, AppError> {
+    Ok(sku.len() + n)
+}
+
+#[guarded(fallback = |text, _| Ok(text.len()))]
+fn moved_into_a_future(text: String) -> impl Future<Output = Result<usize, AppError>> {
+    let n = text.len();
+    async move { Ok(n) }
+}
+
+struct Shop;
+
+impl Shop {
+    #[guarded(fallback_on = any, fallback = self.stored())]
+    fn borrowed(&mut self) -> Result<usize, AppError> {
+        Ok(1)
+    }
+
+    fn stored(&mut self) -> Result<usize, AppError> {
+        Ok(2)
+    }
+}
+
+fn recover(_: String, _: (u8, String), _: AppError) -> Result<usize, AppError> {
+    Ok(0)
+}
+
+fn zero(_: &str) -> usize {
+    0
+}
+
+fn text(_: &str) -> String {
+    String::new()
+}
+
+fn main() {}
