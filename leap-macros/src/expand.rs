@@ -34,9 +34,10 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
         Runs::Made(made) if made.is_stream => expansion.of_stream(made),
         Runs::Made(made) => expansion.of_future(made),
     };
-    // Dead code is reported only where the braces have the span of the body.
-    let block = braced(block, guarded.function.body.span());
     let function = &guarded.function;
+    let inner_attrs = &function.inner_attrs;
+    // Dead code is reported only where the braces have the span of the body.
+    let block = braced(quote! { #(#inner_attrs)* #block }, function.body.span());
     let (attrs, vis, defaultness, sig) =
         (&function.attrs, &function.vis, &function.defaultness, expansion.sig());
     quote! { #(#attrs)* #vis #defaultness #sig #block }
@@ -122,14 +123,32 @@ impl<'a> Expansion<'a> {
         }
     }
 
+    /// Who wants every `return` to be written finds ours; after what never returns it would be unreachable.
+    fn returns(&self, value: &TokenStream) -> TokenStream {
+        if self.returned.is_never {
+            value.clone()
+        } else {
+            quote_spanned! {ours()=> return #value;}
+        }
+    }
+
+    /// The body in a closure. That stands at the body's span, so that lints of bodies take it for one.
+    fn closure(&self, ty: &impl ToTokens) -> TokenStream {
+        let function = &self.guarded.function;
+        let (rebind, body, at_body) = (self.rebind(), body(&function.body), function.body.span());
+        let block = braced(quote_spanned! {ours()=> #rebind #body }, at_body);
+        // Of a function that a macro has written it is the macro's.
+        let span = function.sig.fn_token.span.located_at(at_body);
+        quote_spanned! {span=> move || -> #ty #block}
+    }
+
     /// Runs the body where it stands.
     fn of_body(&self) -> TokenStream {
-        let (guarded, leap) = (self.guarded, self.leap);
-        let (ty, rebind, body) = (&self.returned.ty, self.rebind(), body(&guarded.function.body));
+        let (guarded, leap, ty) = (self.guarded, self.leap, &self.returned.ty);
         let judge = judge::judge(&guarded.verdict, &self.returned, leap);
         let Answer { given, tokens: answer } = self.turned_away(Place::Function);
         let (site, enter) = (self.site(), request::enter(guarded, leap));
-        let body = quote_spanned! {ours()=> move || -> #ty { #rebind #body }};
+        let body = self.closure(ty);
         // A judge that is all ours need not be contained.
         let run = match (self.after(), guarded.verdict.is_asked()) {
             (Some(_), _) => quote_spanned! {ours()=> #leap::run_noted(__entry, __failed, #body, #judge)},
@@ -138,14 +157,16 @@ impl<'a> Expansion<'a> {
         };
         // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
         let call = quote_spanned! {ours()=>
-            let mut __entry = #enter;
             match __entry {
                 #leap::Ok(ref mut __entry) => #run,
                 #leap::Err(#given) => { #answer }
             }
         };
         match self.after() {
-            None => quote_spanned! {ours()=> #site #call},
+            None => {
+                let call = self.returns(&call);
+                quote_spanned! {ours()=> #site let mut __entry = #enter; #call}
+            }
             Some(fallback) => {
                 let (kept, answer) =
                     (answer::kept(fallback, self), self.answer_failed(fallback, Place::Function));
@@ -153,7 +174,7 @@ impl<'a> Expansion<'a> {
                     #kept
                     #site
                     let __failed = &#leap::Failed::new();
-                    let __value: #ty = { #call };
+                    let __value: #ty = { let mut __entry = #enter; #call };
                     #answer
                 }
             }
@@ -165,7 +186,7 @@ impl<'a> Expansion<'a> {
         let (rebind, body) = (self.rebind(), body(&self.guarded.function.body));
         let (site, begin) = (self.site(), request::begin(self.guarded, &self.params, self.leap));
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
-        let run = self.awaited(&quote_spanned! {ours()=> #rebind #body});
+        let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, self.guarded.function.body.span());
         quote_spanned! {ours()=> #kept #site #begin #run }
     }
 
@@ -173,7 +194,7 @@ impl<'a> Expansion<'a> {
     fn of_async_block(&self, block: &AsyncBlock) -> TokenStream {
         let (rebind, body) = (self.rebind(), body(&block.body));
         let (site, begin) = (self.site(), request::begin(self.guarded, &self.params, self.leap));
-        let run = self.awaited(&quote_spanned! {ours()=> #rebind #body});
+        let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, block.body.span());
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
         let hint = self.after().map(|_| self.hint());
         let run = quote_spanned! {ours()=> async move { #hint #kept #site #begin #run }};
@@ -193,7 +214,7 @@ impl<'a> Expansion<'a> {
         let leap = self.leap;
         let (site, body) = (self.site(), self.make());
         let (bind, begin) = request::begin_later(self.guarded, leap);
-        let run = self.awaited(&quote_spanned! {ours()=> __made.await});
+        let run = self.awaited(&quote_spanned! {ours()=> __made.await}, ours());
         // The fallback gets its arguments when the body has had them.
         let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
         let hint = self.after().map(|_| self.hint());
@@ -223,33 +244,34 @@ impl<'a> Expansion<'a> {
 
     /// Has the body make its future or stream.
     fn make(&self) -> TokenStream {
-        let (leap, rebind, body) = (self.leap, self.rebind(), body(&self.guarded.function.body));
+        let leap = self.leap;
         let ty = match &self.guarded.function.sig.output {
             ReturnType::Type(_, ty) => without_opaque_types(ty).into_token_stream(),
             ReturnType::Default => TokenStream::new(),
         };
-        quote_spanned! {ours()=> let __made = #leap::made(move || -> #ty { #rebind #body }); }
+        let body = self.closure(&ty);
+        quote_spanned! {ours()=> let __made = #leap::made(#body); }
     }
 
     /// Runs `body` in an async block that first of all answers a call that was turned away, which may be known only after a
     /// wait. Nothing is awaited before the arguments are in the block: they would be kept twice.
-    fn awaited(&self, body: &TokenStream) -> TokenStream {
+    fn awaited(&self, body: &TokenStream, at_body: Span) -> TokenStream {
         let leap = self.leap;
         let hint = self.hint();
         let judge = judge::judge(&self.guarded.verdict, &self.returned, leap);
         let Answer { given, tokens: answer } = self.turned_away(Place::Block);
         let block = quote_spanned! {ours()=>
-            async move {
-                #hint
-                if #leap::is_turned_away() {
-                    let #given = #leap::turned_away();
-                    #answer
-                }
-                #body
+            #hint
+            if #leap::is_turned_away() {
+                let #given = #leap::turned_away();
+                #answer
             }
+            #body
         };
+        let (future, block) = (quote_spanned! {at_body=> async move}, braced(block, at_body));
+        let block = quote! { #future #block };
         match self.after() {
-            None => quote_spanned! {ours()=> #leap::run_async(__begun, #block, #judge).await},
+            None => self.returns(&quote_spanned! {ours()=> #leap::run_async(__begun, #block, #judge).await}),
             Some(fallback) => {
                 let answer = self.answer_failed(fallback, Place::Block);
                 quote_spanned! {ours()=>
@@ -281,12 +303,12 @@ impl<'a> Expansion<'a> {
         let span = fallback.on_key.as_ref().map_or_else(ours, |key| ours().located_at(key.span()));
         let failed = leap.at(span);
         let failed = quote_spanned! {span=> #failed::error_in(__failed, __value)};
-        quote_spanned! {ours()=>
+        self.returns(&quote_spanned! {ours()=>
             match #failed {
                 #leap::Ok(__value) => __value,
                 #leap::Err(#given) => { #answer }
             }
-        }
+        })
     }
 }
 
@@ -305,12 +327,10 @@ fn braced(tokens: TokenStream, span: Span) -> Group {
     group
 }
 
-/// The body, in braces of the user's edition, which decides when the temporaries of its last expression are dropped.
-/// The semicolon keeps the compiler from calling the braces around a body of one expression unnecessary.
-fn body(body: &Group) -> Group {
-    let mut tokens = quote_spanned! {ours()=> ;};
-    tokens.extend(body.stream());
-    braced(tokens, body.span())
+/// The body, as it was written. The arm of a `match` drops the temporaries of its last expression before any argument, as
+/// a function does; a block does so since edition 2024 only.
+fn body(body: &Group) -> TokenStream {
+    quote_spanned! {body.span()=> match () { () => #body }}
 }
 
 /// Where an expansion finds what it calls: `::leap_runtime::__private`.

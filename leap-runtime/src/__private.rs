@@ -20,6 +20,7 @@ use crate::rule::{self, AuthorityRule, IsolationRule, Strategy};
 pub use std::any::type_name_of_val;
 pub use std::boxed::Box;
 pub use std::option::Option::{self, None, Some};
+pub use std::primitive::{f64, str, u32};
 pub use std::result::Result::{Err, Ok};
 
 pub use crate::blocked::{Blocked, FromBlocked};

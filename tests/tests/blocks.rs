@@ -1,7 +1,8 @@
 //! `#[guarded]` on an `impl` block.
 #![expect(
-    clippy::unused_self,
+    clippy::manual_async_fn,
     clippy::panic,
+    clippy::unused_self,
     reason = "functions of every shape, which stand here for their shape"
 )]
 

@@ -40,10 +40,20 @@ pub(super) fn from_blocked(returned: &Returned, leap: Leap<'_>) -> (Ident, Token
 /// Takes all arguments as the caller passed them, one after the other: so they are dropped as a function drops its own;
 /// a block drops what it has captured the other way round.
 pub(super) fn take_all(expansion: &Expansion<'_>) -> TokenStream {
-    take(expansion.sig(), &expansion.params, ours()).0
+    // Under their own names: one with a `_` in front would say that the user wants to keep its type.
+    let receiver = expansion.sig().receiver().map(|receiver| {
+        let this = &receiver.self_token;
+        quote_spanned! {ours()=> let __argument = #this;}
+    });
+    let params = expansion.params.iter().map(|Param { attrs, name, .. }| {
+        let mut own = name.clone();
+        own.set_span(ours().located_at(name.span()));
+        quote_spanned! {ours()=> #(#attrs)* let #own = #name;}
+    });
+    quote_spanned! {ours()=> #receiver #(#params)*}
 }
 
-/// The same, and the names that they are taken under.
+/// The same, under names of ours.
 fn take(sig: &Signature, params: &[Param<'_>], span: Span) -> (TokenStream, Vec<Ident>) {
     let receiver =
         sig.receiver().map(|receiver| (&receiver.attrs[..], Ident::new("self", receiver.self_token.span)));

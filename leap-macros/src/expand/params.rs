@@ -43,7 +43,7 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
         let is_wanted = is_in_fallback(pat, guarded);
         let name = match plain_name(pat) {
             // A plain name stays: documentation shows it, and keys are found by it.
-            Some(name) => {
+            Some(name) if is_lent || is_wanted || !name.to_string().starts_with("__") => {
                 let mut name = name.clone();
                 if name.to_string().starts_with('_') && !is_lent && !is_wanted {
                     // Else the user would seem to use what is named as unused.
@@ -51,7 +51,8 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
                 }
                 name
             }
-            None => Ident::new(&format!("__arg{index}"), ours()),
+            // Nor would a name like ours be another than ours.
+            _ => Ident::new(&format!("__arg{index}"), ours()),
         };
         if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
             *typed.pat = parse_quote_spanned! {name.span()=> #name};
@@ -81,17 +82,16 @@ pub(super) fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
     });
     let params = params.iter().map(|param @ Param { attrs, name, pat, .. }| match pat {
         Pat::Ident(plain) if plain.ident == *name => {
-            // A name that says that it is not used is used here, by us.
+            // A name that says that it is not used is used here, by us; others seem to shadow themselves.
             let is_unused = name.to_string().starts_with('_');
-            let lints = is_unused.then(|| {
-                quote_spanned! {ours()=>
-                    #[allow(
-                        clippy::no_effect_underscore_binding,
-                        clippy::used_underscore_binding,
-                        reason = "the name is the user's, the use is the attribute's"
-                    )]
-                }
-            });
+            let lints = match (is_unused, param.is_mentioned()) {
+                (true, false) => quote_spanned! {ours()=> clippy::no_effect_underscore_binding},
+                (true, true) => quote_spanned! {ours()=>
+                    clippy::no_effect_underscore_binding, clippy::used_underscore_binding, clippy::shadow_same
+                },
+                (false, _) => quote_spanned! {ours()=> clippy::shadow_same, clippy::shadow_reuse},
+            };
+            let lints = quote_spanned! {ours()=> #[allow(#lints)]};
             // One that only the attribute uses is used all the same.
             let used = (param.is_mentioned() && !is_unused)
                 .then(|| quote_spanned! {ours()=> #(#attrs)* let _ = &#name;});

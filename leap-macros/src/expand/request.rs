@@ -26,6 +26,7 @@ pub(super) fn begin(guarded: &Guarded, params: &[Param<'_>], leap: Leap<'_>) -> 
     }
     // What a future has borrowed it keeps, even when it has moved it away: so keys are looked at in a function.
     quote_spanned! {ours()=>
+        #[allow(clippy::shadow_reuse)]
         let (__begun, (#(#lent,)*)) = #leap::lend((#(#lent,)*), |(#(#lent,)*)| (#begin, (#(#lent,)*)));
     }
 }
@@ -78,7 +79,7 @@ fn call(
         let name = values::name(entrance, leap);
         match entrance.unknown() {
             None => name,
-            Some(_) => quote_spanned! {ours()=> { const __ENTRANCE: &str = #name; __ENTRANCE }},
+            Some(_) => quote_spanned! {ours()=> { const __ENTRANCE: &#leap::str = #name; __ENTRANCE }},
         }
     });
     let entrance = values::option(entrance, leap);

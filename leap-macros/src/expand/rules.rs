@@ -25,12 +25,13 @@ pub(super) fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStre
         Rule::SlowRatio { slow_rt_ms, ratio } => {
             let at = slow_rt_ms.unknown().or(unknown(ratio.as_ref())).or(breakers.unknown());
             let slow_rt_ms = whole(slow_rt_ms);
-            let ratio = ratio.as_ref().map_or_else(|| quote_spanned! {ours()=> 1.0}, float);
+            let ratio =
+                ratio.as_ref().map_or_else(|| quote_spanned! {ours()=> 1.0}, |ratio| float(ratio, leap));
             let words = breaker_words(breakers, &mode, leap);
             ("slow_ratio", at, quote_spanned! {ours()=> #slow_rt_ms, #ratio, #words})
         }
         Rule::ErrorRatio { ratio } => {
-            let (at, ratio) = (ratio.unknown().or(breakers.unknown()), float(ratio));
+            let (at, ratio) = (ratio.unknown().or(breakers.unknown()), float(ratio, leap));
             let words = breaker_words(breakers, &mode, leap);
             ("error_ratio", at, quote_spanned! {ours()=> #ratio, #words})
         }
@@ -51,13 +52,13 @@ pub(super) fn build(rule: &Rule, guarded: &Guarded, leap: Leap<'_>) -> TokenStre
 }
 
 fn flow_words(flow: &Flow, mode: &TokenStream, leap: Leap<'_>) -> TokenStream {
-    let limit = float(&flow.limit);
+    let limit = float(&flow.limit, leap);
     let per_ms = flow.per_ms.as_ref().map_or_else(|| quote_spanned! {ours()=> 1_000}, whole);
     let precision = option(flow.precision.map(|word| variant("Precision", word, leap)), leap);
     let buckets = option(flow.buckets.as_ref().map(whole), leap);
     let behavior = option(flow.behavior.map(|word| variant("BehaviorWord", word, leap)), leap);
     let warm_up_ms = option(flow.warm_up_ms.as_ref().map(whole), leap);
-    let cold_factor = option(flow.cold_factor.as_ref().map(float), leap);
+    let cold_factor = option(flow.cold_factor.as_ref().map(|factor| float(factor, leap)), leap);
     let max_wait_ms = option(flow.max_wait_ms.as_ref().map(whole), leap);
     let burst = option(flow.burst.as_ref().map(whole), leap);
     let associated = option(flow.associated.as_ref().map(|resource| name(resource, leap)), leap);
@@ -102,7 +103,7 @@ fn breaker_words(words: &BreakerWords, mode: &TokenStream, leap: Leap<'_>) -> To
 
 fn hot_words(hot: &Hot, mode: &TokenStream, leap: Leap<'_>) -> TokenStream {
     let name = &hot.name;
-    let qps = option(hot.qps.as_ref().map(float), leap);
+    let qps = option(hot.qps.as_ref().map(|qps| float(qps, leap)), leap);
     let per_ms = option(hot.per_ms.as_ref().map(whole), leap);
     let burst = option(hot.burst.as_ref().map(whole), leap);
     let max_concurrency = option(hot.max_concurrency.as_ref().map(whole), leap);
@@ -111,7 +112,7 @@ fn hot_words(hot: &Hot, mode: &TokenStream, leap: Leap<'_>) -> TokenStream {
     let max_keys = option(hot.max_keys.as_ref().map(whole), leap);
     let precision = option(hot.precision.map(|word| variant("Precision", word, leap)), leap);
     let except = list(hot.except.iter().map(|Exception { of, expr, limit }| {
-        let (of, limit) = (constant(of, expr, leap), float(limit));
+        let (of, limit) = (constant(of, expr, leap), float(limit, leap));
         quote_spanned! {ours()=> (#of, #limit)}
     }));
     quote_spanned! {ours()=>

@@ -19,11 +19,11 @@ pub(super) fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
         None => (quote_spanned! {ours()=> 1}, None),
         Some(permits @ Value { known: Some(_), .. }) => (values::whole(permits), None),
         Some(Value { known: None, expr }) => {
-            let leap = leap.at(expr.span());
-            let permits = quote_spanned! {expr.span()=> #leap::permits(#expr)};
+            let at = leap.at(expr.span());
+            let permits = quote_spanned! {expr.span()=> #at::permits(#expr)};
             (
                 quote_spanned! {ours()=> __PERMITS},
-                Some(quote_spanned! {ours()=> const __PERMITS: u32 = #permits;}),
+                Some(quote_spanned! {ours()=> const __PERMITS: #leap::u32 = #permits;}),
             )
         }
     };
@@ -34,7 +34,7 @@ pub(super) fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
     quote_spanned! {ours()=>
         {
             static __RULES: [#leap::Rule; #n_rules] = [#(#rules),*];
-            fn __here() -> &'static str {
+            fn __here() -> &'static #leap::str {
                 #leap::path_of(#leap::type_name_of_val(&__here))
             }
             static __SITE: #leap::CallSite = #leap::CallSite::new(#resource, __here, &__RULES);

@@ -35,10 +35,10 @@ pub(super) fn whole<N: Copy + Into<u64>>(value: &Value<N>) -> TokenStream {
 }
 
 /// A number of any type as a float.
-pub(super) fn float(value: &Value<f64>) -> TokenStream {
+pub(super) fn float(value: &Value<f64>, leap: Leap<'_>) -> TokenStream {
     match (value.known, &value.expr) {
-        (Some(number), expr) => literal(Literal::f64_suffixed(number), expr.span()),
-        (None, expr) => quote_spanned! {ours().located_at(expr.span())=> (#expr) as f64},
+        (Some(number), expr) => literal(Literal::f64_suffixed(number), ours().located_at(expr.span())),
+        (None, expr) => quote_spanned! {ours().located_at(expr.span())=> (#expr) as #leap::f64},
     }
 }
 

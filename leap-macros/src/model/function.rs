@@ -6,13 +6,15 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    AttrStyle, Attribute, Error, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Token,
-    Type, TypeParamBound, Visibility, parse_quote_spanned, token,
+    Attribute, Error, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Token, Type,
+    TypeParamBound, Visibility, parse_quote_spanned, token,
 };
 
 /// A function whose body nobody has read.
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
+    /// Those at the top of the body, `#![…]` and `//!`.
+    pub(crate) inner_attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
     pub(crate) defaultness: Option<Token![default]>,
     pub(crate) sig: Signature,
@@ -21,7 +23,7 @@ pub(crate) struct Function {
 
 impl Parse for Function {
     fn parse(input: ParseStream) -> Result<Self> {
-        let mut attrs = input.call(Attribute::parse_outer)?;
+        let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
         let defaultness = input.parse()?;
         refuse_other_items(input)?;
@@ -44,9 +46,8 @@ impl Parse for Function {
             let span = body.span();
             body = Group::new(body.delimiter(), rest);
             body.set_span(span);
-            attrs.extend(inner.into_iter().map(|attr| Attribute { style: AttrStyle::Outer, ..attr }));
         }
-        Ok(Self { attrs, vis, defaultness, sig, body })
+        Ok(Self { attrs, inner_attrs: inner, vis, defaultness, sig, body })
     }
 }
 
@@ -65,8 +66,11 @@ fn whole_group(mut token: TokenTree) -> Group {
 
 impl ToTokens for Function {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { attrs, vis, defaultness, sig, body } = self;
-        tokens.extend(quote! { #(#attrs)* #vis #defaultness #sig #body });
+        let Self { attrs, inner_attrs, vis, defaultness, sig, body } = self;
+        let rest = body.stream();
+        let mut whole = Group::new(body.delimiter(), quote! { #(#inner_attrs)* #rest });
+        whole.set_span(body.span());
+        tokens.extend(quote! { #(#attrs)* #vis #defaultness #sig #whole });
     }
 }
 

@@ -6,7 +6,7 @@ impl Shop {
         Box::pin(async move {
             let (__site, __permits) = {
                 static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-                fn __here() -> &'static str {
+                fn __here() -> &'static ::leap_runtime::__private::str {
                     ::leap_runtime::__private::path_of(
                         ::leap_runtime::__private::type_name_of_val(&__here),
                     )
@@ -22,7 +22,7 @@ impl Shop {
                 (&__SITE, 1)
             };
             let __begun = __site.begin(__permits);
-            ::leap_runtime::__private::run_async(
+            return ::leap_runtime::__private::run_async(
                     __begun,
                     async move {
                         if false {
@@ -36,9 +36,11 @@ impl Shop {
                                 __blocked,
                             );
                         }
-                        {
-                            sku.push('!');
-                            self.look_up(sku).await
+                        match () {
+                            () => {
+                                sku.push('!');
+                                self.look_up(sku).await
+                            }
                         }
                     },
                     |__value| {
@@ -48,7 +50,7 @@ impl Shop {
                         (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                     },
                 )
-                .await
+                .await;
         })
     }
 }

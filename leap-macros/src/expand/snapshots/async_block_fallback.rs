@@ -16,7 +16,7 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                     mode: ::leap_runtime::__private::Mode::Enforce,
                 }),
             ];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -31,6 +31,7 @@ fn stock(sku: String) -> impl Future<Output = u32> {
             }
             (&__SITE, 1)
         };
+        #[allow(clippy::shadow_reuse)]
         let (__begun, (sku,)) = ::leap_runtime::__private::lend(
             (sku,),
             |(sku,)| (
@@ -56,7 +57,7 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                 (sku,),
             ),
         );
-        ::leap_runtime::__private::run_async(
+        return ::leap_runtime::__private::run_async(
                 __begun,
                 async move {
                     if false {
@@ -77,10 +78,11 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                         let __way = (&__kind).leap_way();
                         return __way.settle(__answer).await;
                     }
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let mut sku = sku;
                     let _ = &sku;
-                    {
-                        look_up(sku).await
+                    match () {
+                        () => look_up(sku).await,
                     }
                 },
                 |__value| {
@@ -90,6 +92,6 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                     (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
-            .await
+            .await;
     }
 }

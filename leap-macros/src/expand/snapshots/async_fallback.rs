@@ -1,7 +1,7 @@
 async fn stock(sku: &str) -> u32 {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -17,7 +17,7 @@ async fn stock(sku: &str) -> u32 {
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    ::leap_runtime::__private::run_async(
+    return ::leap_runtime::__private::run_async(
             __begun,
             async move {
                 if false {
@@ -38,9 +38,10 @@ async fn stock(sku: &str) -> u32 {
                     let __way = (&__kind).leap_way();
                     return __way.settle(__answer).await;
                 }
+                #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                 let sku = sku;
-                {
-                    look_up(sku).await
+                match () {
+                    () => look_up(sku).await,
                 }
             },
             |__value| {
@@ -50,5 +51,5 @@ async fn stock(sku: &str) -> u32 {
                 (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
-        .await
+        .await;
 }

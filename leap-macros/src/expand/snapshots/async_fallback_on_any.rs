@@ -2,7 +2,7 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
     ::leap_runtime::__private::kept(&n);
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -28,17 +28,19 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
                 }
                 if ::leap_runtime::__private::is_turned_away() {
                     let __blocked = ::leap_runtime::__private::turned_away();
-                    let __argument0 = sku;
-                    let __argument1 = n;
+                    let sku = sku;
+                    let n = n;
                     return ::leap_runtime::__private::FromBlocked::from_blocked(
                         __blocked,
                     );
                 }
+                #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                 let sku = sku;
+                #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                 let n = n;
                 let _ = &n;
-                {
-                    look_up(sku, n).await
+                match () {
+                    () => look_up(sku, n).await,
                 }
             },
             |__value| {
@@ -49,7 +51,7 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
             },
         )
         .await;
-    match ::leap_runtime::__private::error_in(__failed, __value) {
+    return match ::leap_runtime::__private::error_in(__failed, __value) {
         ::leap_runtime::__private::Ok(__value) => __value,
         ::leap_runtime::__private::Err(error) => {
             #[allow(
@@ -66,5 +68,5 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
             let __way = (&__kind).leap_way();
             return __way.settle(__answer).await;
         }
-    }
+    };
 }

@@ -7,7 +7,7 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
                 ::leap_runtime::__private::Mode::Enforce,
             ),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -23,7 +23,7 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    ::leap_runtime::__private::run_async(
+    return ::leap_runtime::__private::run_async(
             __begun,
             async move {
                 if false {
@@ -31,14 +31,15 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
                 }
                 if ::leap_runtime::__private::is_turned_away() {
                     let __blocked = ::leap_runtime::__private::turned_away();
-                    let __argument0 = order;
+                    let order = order;
                     return ::leap_runtime::__private::FromBlocked::from_blocked(
                         __blocked,
                     );
                 }
+                #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                 let order = order;
-                {
-                    store(order).await
+                match () {
+                    () => store(order).await,
                 }
             },
             |__value| {
@@ -48,5 +49,5 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
                 (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
-        .await
+        .await;
 }

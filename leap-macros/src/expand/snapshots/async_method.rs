@@ -2,7 +2,7 @@ impl Shop {
     async fn count(self: Arc<Self>, sku: &str) -> Result<u32, Blocked> {
         let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -18,7 +18,7 @@ impl Shop {
             (&__SITE, 1)
         };
         let __begun = __site.begin(__permits);
-        ::leap_runtime::__private::run_async(
+        return ::leap_runtime::__private::run_async(
                 __begun,
                 async move {
                     if false {
@@ -28,16 +28,17 @@ impl Shop {
                     }
                     if ::leap_runtime::__private::is_turned_away() {
                         let __blocked = ::leap_runtime::__private::turned_away();
-                        let __argument0 = self;
-                        let __argument1 = sku;
+                        let __argument = self;
+                        let sku = sku;
                         return ::leap_runtime::__private::FromBlocked::from_blocked(
                             __blocked,
                         );
                     }
                     let _ = &self;
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let sku = sku;
-                    {
-                        Ok(self.stock[sku])
+                    match () {
+                        () => Ok(self.stock[sku]),
                     }
                 },
                 |__value| {
@@ -47,6 +48,6 @@ impl Shop {
                     (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
-            .await
+            .await;
     }
 }

@@ -15,7 +15,7 @@ async fn find(id: &str) -> Option<Item> {
                 mode: ::leap_runtime::__private::Mode::Enforce,
             }),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -30,6 +30,7 @@ async fn find(id: &str) -> Option<Item> {
         }
         (&__SITE, 1)
     };
+    #[allow(clippy::shadow_reuse)]
     let (__begun, (id,)) = ::leap_runtime::__private::lend(
         (id,),
         |(id,)| (
@@ -55,7 +56,7 @@ async fn find(id: &str) -> Option<Item> {
             (id,),
         ),
     );
-    ::leap_runtime::__private::run_async(
+    return ::leap_runtime::__private::run_async(
             __begun,
             async move {
                 if false {
@@ -76,10 +77,11 @@ async fn find(id: &str) -> Option<Item> {
                     let __way = (&__kind).leap_way();
                     return __way.settle(__answer).await;
                 }
+                #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                 let id = id;
                 let _ = &id;
-                {
-                    look_up(id).await
+                match () {
+                    () => look_up(id).await,
                 }
             },
             |__value| {
@@ -89,5 +91,5 @@ async fn find(id: &str) -> Option<Item> {
                 (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
-        .await
+        .await;
 }

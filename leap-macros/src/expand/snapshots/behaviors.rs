@@ -62,7 +62,7 @@ fn all() -> Result<(), Blocked> {
                 },
             ),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -78,13 +78,13 @@ fn all() -> Result<(), Blocked> {
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
                 move || -> Result<(), Blocked> {
-                    {
-                        Ok(())
+                    match () {
+                        () => Ok(()),
                     }
                 },
                 |__value| {
@@ -98,5 +98,5 @@ fn all() -> Result<(), Blocked> {
         ::leap_runtime::__private::Err(__blocked) => {
             ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }

@@ -23,7 +23,7 @@ impl<T> Stock for Shop<T> {
                     mode: ::leap_runtime::__private::Mode::Enforce,
                 }),
             ];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -39,7 +39,7 @@ impl<T> Stock for Shop<T> {
             (&__SITE, 1)
         };
         let __begun = __site.begin(__permits);
-        ::leap_runtime::__private::run_async(
+        return ::leap_runtime::__private::run_async(
                 __begun,
                 async move {
                     if false {
@@ -47,13 +47,13 @@ impl<T> Stock for Shop<T> {
                     }
                     if ::leap_runtime::__private::is_turned_away() {
                         let __blocked = ::leap_runtime::__private::turned_away();
-                        let __argument0 = self;
+                        let __argument = self;
                         return ::leap_runtime::__private::FromBlocked::from_blocked(
                             __blocked,
                         );
                     }
-                    {
-                        self.0
+                    match () {
+                        () => self.0,
                     }
                 },
                 |__value| {
@@ -63,6 +63,6 @@ impl<T> Stock for Shop<T> {
                     (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
-            .await
+            .await;
     }
 }

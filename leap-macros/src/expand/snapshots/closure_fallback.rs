@@ -1,7 +1,7 @@
 fn stock(sku: &str, pair: (u8, u8)) -> usize {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -17,15 +17,17 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
                 move || -> usize {
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let sku = sku;
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let pair = pair;
-                    {
-                        look_up(sku, pair)
+                    match () {
+                        () => look_up(sku, pair),
                     }
                 },
                 |__value| {
@@ -52,5 +54,5 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
                 (__argument0, __argument1, __blocked),
             );
         }
-    }
+    };
 }

@@ -15,7 +15,7 @@ fn function() -> Result<(), Blocked> {
                 mode: crate::facade::flow::__private::Mode::Enforce,
             }),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static crate::facade::flow::__private::str {
             crate::facade::flow::__private::path_of(
                 crate::facade::flow::__private::type_name_of_val(&__here),
             )
@@ -31,13 +31,13 @@ fn function() -> Result<(), Blocked> {
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         crate::facade::flow::__private::Ok(ref mut __entry) => {
             crate::facade::flow::__private::run(
                 __entry,
                 move || -> Result<(), Blocked> {
-                    {
-                        Ok(())
+                    match () {
+                        () => Ok(()),
                     }
                 },
                 |__value| {
@@ -51,5 +51,5 @@ fn function() -> Result<(), Blocked> {
         crate::facade::flow::__private::Err(__blocked) => {
             crate::facade::flow::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }

@@ -2,7 +2,7 @@ impl Shop {
     async fn stock(&self, sku: &str, __arg2: (u8, u8)) -> u32 {
         let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -18,7 +18,7 @@ impl Shop {
             (&__SITE, 1)
         };
         let __begun = __site.begin(__permits);
-        ::leap_runtime::__private::run_async(
+        return ::leap_runtime::__private::run_async(
                 __begun,
                 async move {
                     if false {
@@ -41,11 +41,12 @@ impl Shop {
                         let __way = (&__kind).leap_way();
                         return __way.settle(__answer).await;
                     }
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let sku = sku;
                     let __arg2 = __arg2;
                     let (mut a, b) = __arg2;
-                    {
-                        self.look_up(sku, a, b).await
+                    match () {
+                        () => self.look_up(sku, a, b).await,
                     }
                 },
                 |__value| {
@@ -55,6 +56,6 @@ impl Shop {
                     (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
-            .await
+            .await;
     }
 }

@@ -2,7 +2,7 @@ impl Shop {
     fn stock(&mut self, sku: &str, __arg2: u8) -> u32 {
         let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -18,15 +18,16 @@ impl Shop {
             (&__SITE, 1)
         };
         let mut __entry = __site.enter(__permits);
-        match __entry {
+        return match __entry {
             ::leap_runtime::__private::Ok(ref mut __entry) => {
                 ::leap_runtime::__private::run(
                     __entry,
                     move || -> u32 {
+                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let sku = sku;
                         let __arg2 = __arg2;
-                        {
-                            self.look_up(sku)
+                        match () {
+                            () => self.look_up(sku),
                         }
                     },
                     |__value| {
@@ -51,6 +52,6 @@ impl Shop {
                     reason = "a fallback may never return"
                 )] return __fallback(__argument0, __argument1, __argument2, __blocked);
             }
-        }
+        };
     }
 }

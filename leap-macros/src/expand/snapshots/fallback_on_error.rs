@@ -3,7 +3,7 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
     ::leap_runtime::__private::kept(&n);
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -27,10 +27,12 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
                     __entry,
                     __failed,
                     move || -> Result<u32, AppError> {
+                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let sku = sku;
+                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let n = n;
-                        {
-                            look_up(sku, n)
+                        match () {
+                            () => look_up(sku, n),
                         }
                     },
                     |__value| {
@@ -47,7 +49,7 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
             }
         }
     };
-    match ::leap_runtime::__private::error_in(__failed, __value) {
+    return match ::leap_runtime::__private::error_in(__failed, __value) {
         ::leap_runtime::__private::Ok(__value) => __value,
         ::leap_runtime::__private::Err(__error) => {
             let __argument0 = sku;
@@ -62,5 +64,5 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
                 reason = "a fallback may never return"
             )] return __fallback(__argument0, __argument1, __error);
         }
-    }
+    };
 }

@@ -1,7 +1,7 @@
 /// Creates an order.
 #[must_use]
-#[allow(unused)]
 pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
+    #![allow(unused)]
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 2] = [
             ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
@@ -32,7 +32,7 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
                 },
             ),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -48,15 +48,17 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
                 move || -> Result<Id, AppError> {
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let order = order;
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let mut tries = tries;
-                    {
-                        store(order, tries)
+                    match () {
+                        () => store(order, tries),
                     }
                 },
                 |__value| {
@@ -70,5 +72,5 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
         ::leap_runtime::__private::Err(__blocked) => {
             ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }

@@ -6,7 +6,7 @@ where
 {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -22,14 +22,15 @@ where
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
                 move || -> Result<(_, [u8; N]), AppError> {
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let of = of;
-                    {
-                        of.names()
+                    match () {
+                        () => of.names(),
                     }
                 },
                 |__value| {
@@ -43,5 +44,5 @@ where
         ::leap_runtime::__private::Err(__blocked) => {
             ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }

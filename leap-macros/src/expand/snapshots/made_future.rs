@@ -15,7 +15,7 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
                 mode: ::leap_runtime::__private::Mode::Enforce,
             }),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -47,11 +47,14 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
         'static,
         Result<u32, AppError>,
     > {
+        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
         let sku = sku;
         let _ = &sku;
-        {
-            let id = id_of(sku);
-            Box::pin(async move { look_up(id).await })
+        match () {
+            () => {
+                let id = id_of(sku);
+                Box::pin(async move { look_up(id).await })
+            }
         }
     });
     ::leap_runtime::__private::Box::pin(async move {
@@ -66,7 +69,7 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
                     keys: &__keys,
                 },
             );
-        ::leap_runtime::__private::run_async(
+        return ::leap_runtime::__private::run_async(
                 __begun,
                 async move {
                     if false {
@@ -89,6 +92,6 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
                     (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
                 },
             )
-            .await
+            .await;
     })
 }

@@ -1,7 +1,7 @@
 fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>> {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -19,9 +19,10 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
     let __made = ::leap_runtime::__private::made(move || -> Pin<
         Box<dyn Stream<Item = Result<u32, AppError>> + Send>,
     > {
+        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
         let sku = sku;
-        {
-            Box::pin(watch(sku))
+        match () {
+            () => Box::pin(watch(sku)),
         }
     });
     ::leap_runtime::__private::Box::pin(

@@ -2,7 +2,7 @@ impl Shop {
     fn count(&self, sku: &str) -> Result<u32, Blocked> {
         let (__site, __permits) = {
             static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -18,14 +18,15 @@ impl Shop {
             (&__SITE, 1)
         };
         let mut __entry = __site.enter(__permits);
-        match __entry {
+        return match __entry {
             ::leap_runtime::__private::Ok(ref mut __entry) => {
                 ::leap_runtime::__private::run(
                     __entry,
                     move || -> Result<u32, Blocked> {
+                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let sku = sku;
-                        {
-                            Ok(self.stock[sku])
+                        match () {
+                            () => Ok(self.stock[sku]),
                         }
                     },
                     |__value| {
@@ -39,6 +40,6 @@ impl Shop {
             ::leap_runtime::__private::Err(__blocked) => {
                 ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
             }
-        }
+        };
     }
 }

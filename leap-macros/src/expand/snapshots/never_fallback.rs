@@ -1,7 +1,7 @@
 async fn serve() -> ! {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -28,8 +28,8 @@ async fn serve() -> ! {
                         .leap_fits();
                     __fallback(__blocked)
                 }
-                {
-                    loop {}
+                match () {
+                    () => loop {}
                 }
             },
             |_| ::leap_runtime::__private::Outcome::Success,

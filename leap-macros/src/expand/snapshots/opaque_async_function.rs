@@ -1,7 +1,7 @@
 async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -17,7 +17,7 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    ::leap_runtime::__private::run_async(
+    return ::leap_runtime::__private::run_async(
             __begun,
             async move {
                 if false {
@@ -31,8 +31,8 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
                         __blocked,
                     );
                 }
-                {
-                    all().await
+                match () {
+                    () => all().await,
                 }
             },
             |__value| {
@@ -42,5 +42,5 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
                 (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
             },
         )
-        .await
+        .await;
 }

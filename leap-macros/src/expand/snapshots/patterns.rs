@@ -7,7 +7,7 @@ fn patterns(
 ) -> Result<u8, Blocked> {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -23,7 +23,7 @@ fn patterns(
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
@@ -33,10 +33,11 @@ fn patterns(
                     let __arg1 = __arg1;
                     let mut __arg2 = __arg2;
                     let ref mut c = __arg2;
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     #[cfg(any())]
                     let d = d;
-                    {
-                        Ok(a + b)
+                    match () {
+                        () => Ok(a + b),
                     }
                 },
                 |__value| {
@@ -50,5 +51,5 @@ fn patterns(
         ::leap_runtime::__private::Err(__blocked) => {
             ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }

@@ -19,7 +19,7 @@ impl Shop {
                             (::leap_runtime::__private::Except::Bool(true), 1f64),
                             (
                                 ::leap_runtime::__private::Except::Char('c'),
-                                (LIMIT) as f64,
+                                (LIMIT) as ::leap_runtime::__private::f64,
                             ),
                         ]
                     },
@@ -61,7 +61,7 @@ impl Shop {
                     ::leap_runtime::__private::Mode::Enforce,
                 ),
             ];
-            fn __here() -> &'static str {
+            fn __here() -> &'static ::leap_runtime::__private::str {
                 ::leap_runtime::__private::path_of(
                     ::leap_runtime::__private::type_name_of_val(&__here),
                 )
@@ -91,7 +91,7 @@ impl Shop {
                         ),
                     ),
                     entrance: ::leap_runtime::__private::Some({
-                        const __ENTRANCE: &str = ::leap_runtime::__private::name(
+                        const __ENTRANCE: &::leap_runtime::__private::str = ::leap_runtime::__private::name(
                             ENTRANCE,
                         );
                         __ENTRANCE
@@ -123,27 +123,24 @@ impl Shop {
                     ],
                 },
             );
-        match __entry {
+        return match __entry {
             ::leap_runtime::__private::Ok(ref mut __entry) => {
                 ::leap_runtime::__private::run(
                     __entry,
                     move || -> Result<Id, AppError> {
+                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let order = order;
                         let _ = &order;
                         #[allow(
                             clippy::no_effect_underscore_binding,
                             clippy::used_underscore_binding,
-                            reason = "the name is the user's, the use is the attribute's"
+                            clippy::shadow_same
                         )]
                         let _shop = _shop;
-                        #[allow(
-                            clippy::no_effect_underscore_binding,
-                            clippy::used_underscore_binding,
-                            reason = "the name is the user's, the use is the attribute's"
-                        )]
+                        #[allow(clippy::no_effect_underscore_binding)]
                         let _other = _other;
-                        {
-                            self.store(order)
+                        match () {
+                            () => self.store(order),
                         }
                     },
                     |__value| {
@@ -157,6 +154,6 @@ impl Shop {
             ::leap_runtime::__private::Err(__blocked) => {
                 ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
             }
-        }
+        };
     }
 }

@@ -2,7 +2,7 @@ fn all() -> Result<(), Blocked> {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 8] = [
             ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
-                limit: (LIMIT) as f64,
+                limit: (LIMIT) as ::leap_runtime::__private::f64,
                 per_ms: 1_000,
                 precision: ::leap_runtime::__private::Some(
                     ::leap_runtime::__private::Precision::Strict,
@@ -95,7 +95,7 @@ fn all() -> Result<(), Blocked> {
                 ::leap_runtime::__private::Mode::Off,
             ),
         ];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -108,17 +108,19 @@ fn all() -> Result<(), Blocked> {
         ::leap_runtime::__private::catalogued! {
             ::leap_runtime::__private::Listed::new(& __SITE)
         }
-        const __PERMITS: u32 = ::leap_runtime::__private::permits(2 * PERMITS);
+        const __PERMITS: ::leap_runtime::__private::u32 = ::leap_runtime::__private::permits(
+            2 * PERMITS,
+        );
         (&__SITE, __PERMITS)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
                 move || -> Result<(), Blocked> {
-                    {
-                        Ok(())
+                    match () {
+                        () => Ok(()),
                     }
                 },
                 |__value| {
@@ -132,5 +134,5 @@ fn all() -> Result<(), Blocked> {
         ::leap_runtime::__private::Err(__blocked) => {
             ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }

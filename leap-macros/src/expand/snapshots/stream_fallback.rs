@@ -2,7 +2,7 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
     ::leap_runtime::__private::kept(&sku);
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -18,9 +18,10 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
         (&__SITE, 1)
     };
     let __made = ::leap_runtime::__private::made(move || -> _ {
+        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
         let sku = sku;
-        {
-            watch(sku)
+        match () {
+            () => watch(sku),
         }
     });
     ::leap_runtime::__private::run_stream(

@@ -1,7 +1,7 @@
 fn publish(event: Event) {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -17,14 +17,17 @@ fn publish(event: Event) {
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run(
                 __entry,
                 move || -> () {
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let event = event;
-                    {
-                        send(event);
+                    match () {
+                        () => {
+                            send(event);
+                        }
                     }
                 },
                 |__value| {
@@ -46,5 +49,5 @@ fn publish(event: Event) {
                 reason = "a fallback may never return"
             )] return __fallback(__argument0, __blocked);
         }
-    }
+    };
 }

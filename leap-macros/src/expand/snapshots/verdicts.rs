@@ -1,7 +1,7 @@
 fn check(order: &Order) -> Answer {
     let (__site, __permits) = {
         static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static str {
+        fn __here() -> &'static ::leap_runtime::__private::str {
             ::leap_runtime::__private::path_of(
                 ::leap_runtime::__private::type_name_of_val(&__here),
             )
@@ -17,14 +17,15 @@ fn check(order: &Order) -> Answer {
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
-    match __entry {
+    return match __entry {
         ::leap_runtime::__private::Ok(ref mut __entry) => {
             ::leap_runtime::__private::run_judged(
                 __entry,
                 move || -> Answer {
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let order = order;
-                    {
-                        order.check()
+                    match () {
+                        () => order.check(),
                     }
                 },
                 |__value| {
@@ -58,5 +59,5 @@ fn check(order: &Order) -> Answer {
         ::leap_runtime::__private::Err(__blocked) => {
             ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
         }
-    }
+    };
 }
