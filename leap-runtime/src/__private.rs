@@ -25,6 +25,8 @@ pub use std::result::Result::{Err, Ok};
 
 pub use crate::blocked::{Blocked, FromBlocked};
 pub use crate::callsite::CallSite;
+#[cfg(feature = "catalog")]
+pub use crate::catalog::{Listed, Place, submit};
 pub use crate::check::call::Request;
 #[cfg(feature = "stream")]
 pub use crate::entry::GuardedStream;
@@ -34,6 +36,17 @@ pub use crate::key::{Key, ToKey};
 pub use crate::rule::{Mode, Precision, Rule};
 
 /// Lists a call site in the catalogue, where there is one.
+#[cfg(feature = "catalog")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __leap_catalogued {
+    ($($listed:tt)*) => {
+        $crate::__private::submit! { $($listed)* }
+    };
+}
+
+/// Lists a call site in the catalogue, where there is one.
+#[cfg(not(feature = "catalog"))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __leap_catalogued {

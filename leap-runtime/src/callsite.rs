@@ -16,7 +16,7 @@ use crate::rule::Rule;
 pub struct CallSite {
     resource: Option<&'static str>,
     function: fn() -> &'static str,
-    rules: &'static [Rule],
+    pub(crate) rules: &'static [Rule],
     /// The resource in the global registry. After the first call no map is on the path.
     global: OnceCell<Arc<Resource>>,
 }
@@ -71,6 +71,16 @@ impl CallSite {
         handle.environment().contain(place, &**handle.name(), expression)
     }
 
+    /// The name that calls enter, if it can be one.
+    pub(crate) fn resource(&self) -> &'static str {
+        self.resource.unwrap_or_else(self.function)
+    }
+
+    /// The path of the function.
+    pub(crate) fn function(&self) -> &'static str {
+        (self.function)()
+    }
+
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call of its own is a tenth of what a call site costs")]
     fn handle(&'static self) -> Handle {
@@ -82,8 +92,8 @@ impl CallSite {
 
     #[cold]
     fn attach(&self, registry: &Registry) -> Arc<Resource> {
-        let function = (self.function)();
-        let resource = registry.resource(self.resource.unwrap_or(function));
+        let function = self.function();
+        let resource = registry.resource(self.resource());
         let site = std::ptr::from_ref(self).addr();
         if !resource.is_attached(site) {
             let (watches, to_wake) = registry.watches(self.rules);
@@ -98,7 +108,7 @@ impl fmt::Debug for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallSite")
             .field("resource", &self.resource)
-            .field("function", &(self.function)())
+            .field("function", &self.function())
             .field("rules", &self.rules)
             .finish_non_exhaustive()
     }

@@ -65,6 +65,7 @@
 //! | `quanta` | yes | the system clock reads the time stamp counter: about half the cost of the OS clock |
 //! | `tracing` | no | `TracingObserver`: transitions, loads and blocks as `tracing` events |
 //! | `serde` | no | [rules as data](guide::fields): `RuleSet`, `Rule` and `RulePatch` from any format, and to it; `Serialize` for statistics and load reports |
+//! | `catalog` | no | `catalog()`: every guarded function before its first call, with its place and its rules; `Registry::unmatched_rules`: the rules from outside that are for none of them |
 //!
 //! Without default features the crate builds on `std` alone; features only add.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -96,6 +97,8 @@ mod tree;
 
 mod breakers;
 mod callsite;
+#[cfg(feature = "catalog")]
+mod catalog;
 mod entry;
 mod registry;
 mod resource;
@@ -112,6 +115,8 @@ mod tracing;
 
 pub use blocked::{Blocked, Cause, FromBlocked};
 pub use breakers::BreakerHandle;
+#[cfg(feature = "catalog")]
+pub use catalog::{GuardedFunction, UnmatchedRule, catalog};
 pub use check::call::{Call, Check, Ended, Verdict};
 pub use check::figures::ShadowStats;
 pub use check::system::{DimensionStats, HostProbe, SystemProbe, SystemSample, SystemStats};

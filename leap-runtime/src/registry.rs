@@ -466,7 +466,7 @@ impl Registry {
 }
 
 /// The name, or that of the overflow resource where it cannot be one.
-fn usable(name: &str) -> &str {
+pub(crate) fn usable(name: &str) -> &str {
     if is_name(name) { name } else { OVERFLOW }
 }
 

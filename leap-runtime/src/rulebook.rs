@@ -24,7 +24,7 @@ pub(crate) struct Rulebook {
 pub(crate) struct Chapter {
     pub(crate) source: &'static str,
     pub(crate) rules: RuleSet,
-    globs: Globs,
+    pub(crate) globs: Globs,
 }
 
 impl Chapter {

@@ -5,3 +5,4 @@
 mod readme {}
 
 pub mod json;
+pub mod listed;

@@ -27,10 +27,10 @@ pub(super) fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
             )
         }
     };
-    // The place that the catalogue tells is that of this call: the function's name.
-    let (place, site) = (guarded.function.sig.ident.span(), quote_spanned! {ours()=> &__SITE});
-    let leap_at = leap.at(place);
-    let listed = quote_spanned! {place=> #leap_at::Listed::new(#site)};
+    // Who asks where a method was called is told the place of its name: that of the function. All else is ours.
+    let place = guarded.function.sig.ident.span();
+    let site = quote_spanned! {ours()=> &__SITE};
+    let listed = quote_spanned! {place=> .listed(#site)};
     quote_spanned! {ours()=>
         {
             static __RULES: [#leap::Rule; #n_rules] = [#(#rules),*];
@@ -38,7 +38,7 @@ pub(super) fn site(guarded: &Guarded, leap: Leap<'_>) -> TokenStream {
                 #leap::path_of(#leap::type_name_of_val(&__here))
             }
             static __SITE: #leap::CallSite = #leap::CallSite::new(#resource, __here, &__RULES);
-            #leap::catalogued! { #listed }
+            #leap::catalogued! { #leap::Place #listed }
             #constant
             (&__SITE, #permits)
         }

@@ -12,6 +12,8 @@ mod flow;
 mod hot;
 mod id;
 mod isolation;
+#[cfg(any(feature = "catalog", feature = "serde"))]
+pub(crate) mod near;
 pub(crate) mod pattern;
 mod rejection;
 mod set;

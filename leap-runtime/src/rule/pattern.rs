@@ -153,7 +153,7 @@ pub(crate) fn more_specific_first(one: &str, other: &str) -> Ordering {
 }
 
 /// The texts between the stars of a pattern: one more than there are stars.
-fn parts(pattern: &str) -> Vec<Cow<'_, str>> {
+pub(crate) fn parts(pattern: &str) -> Vec<Cow<'_, str>> {
     if !pattern.contains('\\') {
         return pattern.split('*').map(Cow::Borrowed).collect();
     }

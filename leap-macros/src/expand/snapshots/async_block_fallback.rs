@@ -27,7 +27,7 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                 &__RULES,
             );
             ::leap_runtime::__private::catalogued! {
-                ::leap_runtime::__private::Listed::new(& __SITE)
+                ::leap_runtime::__private::Place.listed(& __SITE)
             }
             (&__SITE, 1)
         };

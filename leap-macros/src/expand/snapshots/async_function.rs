@@ -18,7 +18,7 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

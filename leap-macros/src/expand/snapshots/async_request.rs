@@ -26,7 +26,7 @@ async fn find(id: &str) -> Option<Item> {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

@@ -34,7 +34,7 @@ impl<T> Stock for Shop<T> {
                 &__RULES,
             );
             ::leap_runtime::__private::catalogued! {
-                ::leap_runtime::__private::Listed::new(& __SITE)
+                ::leap_runtime::__private::Place.listed(& __SITE)
             }
             (&__SITE, 1)
         };

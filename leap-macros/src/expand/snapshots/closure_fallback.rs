@@ -12,7 +12,7 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

@@ -26,7 +26,7 @@ fn function() -> Result<(), Blocked> {
             &__RULES,
         );
         crate::facade::flow::__private::catalogued! {
-            crate ::facade::flow::__private::Listed::new(& __SITE)
+            crate ::facade::flow::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

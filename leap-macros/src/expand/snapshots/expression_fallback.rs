@@ -13,7 +13,7 @@ impl Shop {
                 &__RULES,
             );
             ::leap_runtime::__private::catalogued! {
-                ::leap_runtime::__private::Listed::new(& __SITE)
+                ::leap_runtime::__private::Place.listed(& __SITE)
             }
             (&__SITE, 1)
         };

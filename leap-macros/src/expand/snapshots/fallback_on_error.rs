@@ -14,7 +14,7 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

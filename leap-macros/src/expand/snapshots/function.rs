@@ -43,7 +43,7 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

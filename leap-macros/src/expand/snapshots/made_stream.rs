@@ -12,7 +12,7 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

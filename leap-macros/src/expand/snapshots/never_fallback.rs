@@ -12,7 +12,7 @@ async fn serve() -> ! {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };

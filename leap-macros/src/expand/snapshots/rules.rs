@@ -106,7 +106,7 @@ fn all() -> Result<(), Blocked> {
             &__RULES,
         );
         ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Listed::new(& __SITE)
+            ::leap_runtime::__private::Place.listed(& __SITE)
         }
         const __PERMITS: ::leap_runtime::__private::u32 = ::leap_runtime::__private::permits(
             2 * PERMITS,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::rule::near::distance;
 use crate::rule::rejection::write_cut;
 
 /// The longest word that is looked at: none of ours is near a longer one.
@@ -25,8 +26,9 @@ pub(super) fn nearest<'a>(written: &str, words: impl IntoIterator<Item = &'a str
     let most = |word: &str| word.len().max(written.len()) / 3;
     // Letters that one has more than the other are different in any case.
     let near = words.iter().filter(|word| word.len().abs_diff(written.len()) <= most(word));
-    let near = near.map(|word| (distance(&written, word), *word));
-    near.filter(|(distance, word)| *distance <= most(word)).min().map(|(_, word)| word)
+    let letters: Vec<_> = written.bytes().map(Some).collect();
+    let near = near.filter_map(|word| Some((distance(&letters, word.as_bytes(), most(word))?, *word)));
+    near.min().map(|(_, word)| word)
 }
 
 /// `maxWaitMs` as `max_wait_ms`, `max-wait` as `max_wait`.
@@ -44,25 +46,6 @@ pub(super) fn snake_case(word: &str) -> String {
         }
     }
     snake
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            table[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                let best = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
-                let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                if swapped { best.min(table[i - 2][j - 2] + 1) } else { best }
-            };
-        }
-    }
-    table[a.len()][b.len()]
 }
 
 const BREAKERS: &[&str] = &["slow_ratio", "error_ratio", "error_count"];
