@@ -66,6 +66,7 @@
 //! | `tracing` | no | `TracingObserver`: transitions, loads and blocks as `tracing` events |
 //! | `serde` | no | [rules as data](guide::fields): `RuleSet`, `Rule` and `RulePatch` from any format, and to it; `Serialize` for statistics and load reports |
 //! | `catalog` | no | `catalog()`: every guarded function before its first call, with its place and its rules; `Registry::unmatched_rules`: the rules from outside that are for none of them |
+//! | `stream` | no | `#[guarded]` on functions that return a `Stream` of `futures-core` |
 //!
 //! Without default features the crate builds on `std` alone; features only add.
 #![cfg_attr(docsrs, feature(doc_cfg))]

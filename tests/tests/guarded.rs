@@ -3,7 +3,6 @@
     clippy::extra_unused_type_parameters,
     clippy::large_types_passed_by_value,
     clippy::needless_pass_by_value,
-    clippy::needless_question_mark,
     clippy::panic,
     clippy::toplevel_ref_arg,
     clippy::trivially_copy_pass_by_ref,
