@@ -6,3 +6,4 @@ mod readme {}
 
 pub mod json;
 pub mod listed;
+pub mod toolchain;
