@@ -914,6 +914,78 @@ fn a_guarded_future_is_at_most_one_copy_of_the_arguments_and_256_bytes_larger() 
     assert!(watched <= plain + argument.len() + 256, "{watched} against {plain}");
 }
 
+/// Chains of 12 functions, each of which calls the next with the stack of its own still in use.
+mod chains {
+    use super::*;
+
+    pub(super) type Large = [u8; 8 * 1024];
+
+    macro_rules! calls_next {
+        ($($name:ident $next:ident)*) => {
+            $(
+                #[guarded]
+                pub(super) async fn $name(argument: &Large, depth: u8) -> Answer<u8> {
+                    Ok($next(argument, depth + 1).await? + 1)
+                }
+            )*
+        };
+    }
+
+    calls_next! { f1 f2 f2 f3 f3 f4 f4 f5 f5 f6 f6 f7 f7 f8 f8 f9 f9 f10 f10 f11 f11 takes_a_copy }
+
+    #[expect(clippy::large_futures, reason = "it is to be large")]
+    async fn takes_a_copy(argument: &Large, depth: u8) -> Answer<u8> {
+        f12(*argument, depth + 1).await
+    }
+
+    #[guarded]
+    async fn f12(argument: Large, depth: u8) -> Answer<u8> {
+        tokio::task::yield_now().await;
+        Ok(argument[usize::from(depth)])
+    }
+
+    macro_rules! calls_next_with_a_copy {
+        ($($name:ident $next:ident)*) => {
+            $(
+                #[guarded]
+                pub(super) fn $name(argument: Large) -> Answer<u8> {
+                    Ok($next(argument)? + argument[0])
+                }
+            )*
+        };
+    }
+
+    calls_next_with_a_copy! { g1 g2 g2 g3 g3 g4 g4 g5 g5 g6 g6 g7 g7 g8 g8 g9 g9 g10 g10 g11 g11 g12 }
+
+    #[guarded]
+    fn g12(argument: Large) -> Answer<u8> {
+        Ok(argument[7])
+    }
+}
+
+// E24
+#[test]
+fn a_chain_of_12_guarded_functions_with_8_kib_fits_on_a_stack_of_2_mib() {
+    let (registry, _) = registry();
+    let scope = registry.clone();
+    let call = move || {
+        scope.scope(|| {
+            let mut future = pin!(chains::f1(&[7; _], 0));
+            let mut context = Context::from_waker(Waker::noop());
+            let first = future.as_mut().poll(&mut context).is_ready();
+            let Poll::Ready(answer) = future.as_mut().poll(&mut context) else { panic!("it waits but once") };
+            (first, answer.unwrap(), chains::g1([1; _]).unwrap())
+        })
+    };
+    // What threads of the standard library have, and of tokio.
+    let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(call).unwrap();
+    let answers = thread.join().unwrap();
+    assert_eq!(answers, (false, 7 + 11, 1 + 11));
+    for name in ["chains::f1", "chains::f12", "chains::g1", "chains::g12"] {
+        assert_eq!(counts_of(&registry, &format!("guarded::{name}")), [1, 0, 1, 0, 0, 0, 0], "{name}");
+    }
+}
+
 #[guarded]
 async fn shared(value: Arc<AtomicU32>) -> Answer<u32> {
     tokio::task::yield_now().await;
