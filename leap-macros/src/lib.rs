@@ -26,10 +26,12 @@ use proc_macro2::TokenStream;
 /// ```
 ///
 /// It goes on functions and methods with a body, of every kind but `const fn`: with any receiver, in traits and their
-/// `impl`s, generic, async. **The signature stays as it is.** What a blocked call returns is said in one of two ways:
+/// `impl`s, generic, async, `unsafe`, `extern`, those of `async_trait`, those that [return a future or a
+/// stream](#functions-that-return-a-future-or-a-stream); and on [`impl` blocks](#impl-blocks). **The signature stays as it
+/// is.** What a blocked call returns is said in one of two ways:
 ///
 /// - The return type implements `FromBlocked`, as `Result<T, E>` does where `E: From<Blocked>`.
-/// - A `fallback` is called.
+/// - A [`fallback`](#fallbacks) answers.
 ///
 /// Otherwise the function does not compile, and the error says so at its return type.
 ///
@@ -47,14 +49,16 @@ use proc_macro2::TokenStream;
 /// | `inbound` | the word alone, or `= true`, `= false` | outbound | the call comes from outside of this process: rules for the system as a whole look at it |
 /// | `origin` | expression: a text or an `Option` of one | of the context | who calls; see [Keys and origins](#keys-and-origins) |
 /// | `entrance` | name | of the context | by which way calls come in |
-/// | `fallback` | path of a function | | answers blocked calls |
+/// | `fallback` | path of a function, closure or expression | | [answers](#fallbacks) blocked calls |
+/// | `fallback_on` | `block`, `error`, `any` | `block` | whether it answers those that were blocked, those that failed, or both |
 /// | `ignore(pattern)` | pattern for the `E` of an `Err` | | such calls end as *ignored* |
 /// | `ok_if` | predicate: path or closure over `&Ret` | | such calls end as a *success* |
 /// | `err_if` | predicate | | such calls end as an *exception* |
 /// | `mode` | `enforce`, `off`, `shadow` | `enforce` | for all rules of this attribute: `off` keeps and shows them, and blocks nothing; `shadow` asks them as well, and shows what they would have done |
-/// | `crate` | path | `::leap_runtime` | the runtime, if it has another name |
+/// | `skip` | the word alone, on a method in a guarded `impl` block | | leaves the method out |
+/// | `crate` | path | `::leap_runtime` | the runtime, if it has another name or comes through another crate |
 ///
-/// Limits on permits per interval (rules of kind *flow*). All but the first two stand inside a `rate(…)`, or outside,
+/// Limits on permits per interval: `qps` and each `rate` become a `FlowRule`. All but the first two stand inside a `rate(…)`, or outside,
 /// where they are `qps`'s:
 ///
 /// | argument | value | unit, default | what it is |
@@ -72,14 +76,14 @@ use proc_macro2::TokenStream;
 ///
 /// With a throttle a limit may be any number from 0: `qps = 0.5, behavior = throttle` lets one call start in two seconds.
 ///
-/// A limit on calls in flight (*isolation*):
+/// A limit on calls in flight, an `IsolationRule`:
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
 /// | `max_concurrency` | whole number; 0 blocks all | permits | at most so many in flight |
 /// | `queue_ms` | whole number | 0 ms: no queue | calls above it queue for so long, first come, first served |
 ///
-/// Circuit breakers, one for each of the first three that is given:
+/// Circuit breakers, a `BreakerRule` for each of the first three that is given:
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
@@ -95,7 +99,7 @@ use proc_macro2::TokenStream;
 /// | `recovery` | `probes`, `ramp` | `probes` | what is let through then: a few probes, or a rising share of the calls |
 /// | `probes` | 1 to 1 023 | 1 | probes that must succeed to close the breaker |
 ///
-/// Limits for each value of a key (*hot parameters*), in any number of `hot(…)`:
+/// Limits for each value of a key (*hot parameters*), in any number of `hot(…)`, each a `HotRule`:
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
@@ -113,7 +117,7 @@ use proc_macro2::TokenStream;
 ///
 /// A `hot(key = …)` without a limit has none of its own: it gives the key to rules that are loaded.
 ///
-/// Who may call (*authority*), by [origin](#keys-and-origins):
+/// Who may call, by [origin](#keys-and-origins), an `AuthorityRule`:
 ///
 /// | argument | value | what it is |
 /// | --- | --- | --- |
@@ -175,9 +179,67 @@ use proc_macro2::TokenStream;
 ///
 /// # Fallbacks
 ///
-/// A fallback gets `self`, if there is one, then the arguments by value, which nothing has used yet, and then the
-/// `Blocked`. It serves blocks only: the body's own errors are returned as they are. An async function's fallback may be
-/// async or not.
+/// A fallback answers in place of the body. On a block the body has not run, so its arguments are there, by value, and need no
+/// `Clone`.
+///
+/// ```text
+/// fallback = last_known                             // a function: gets `self`, every argument, and then the `Blocked`
+/// fallback = |sku, blocked| guess(sku)              // a closure: the same
+/// fallback = guess(sku)                             // an expression: evaluated as written, the arguments in scope,
+/// fallback = Err(AppError::Busy(blocked))           //     and the `Blocked` as `blocked`
+/// fallback = self.last_known(sku).await             //     in an async function it may await
+/// fallback = None
+/// ```
+///
+/// An async function's fallback may be async or not: if what a path, a closure or a call gives is a future, it is awaited.
+/// Anything else is a value. One that never returns (`panic!(…)`, a function that is `-> !`) will do; in an async function
+/// a call of such a function stands in braces: `fallback = { exit(1) }`.
+///
+/// `fallback_on = error` has it answer calls that failed instead, and `fallback_on = any` both. It is then given the `E` of
+/// the `Err`, in an expression as `error`; with `any` a block is first made one by `From<Blocked>`. What `ignore` or
+/// `ok_if` took out, and an `Ok` that `err_if` made a failure, is returned as it is. The call is over and counted when the
+/// fallback runs, and a panic goes on as ever. The body has used the arguments by then, so those that the fallback is given, or
+/// names, must be `Copy`, as references are.
+///
+/// ```text
+/// #[guarded("stock.read", error_ratio = 0.5, fallback_on = any, fallback = from_cache(sku))]
+/// async fn stock(sku: &str, order: Order) -> Result<u32, AppError> { /* … */ }
+/// ```
+///
+/// # Functions that return a future or a stream
+///
+/// A function that is not async but says that it returns a future (`impl Future`, `Pin<Box<dyn Future>>`, `BoxFuture`,
+/// `LocalBoxFuture`) is guarded while the future runs: the call enters when that is first polled, and ends when it is ready
+/// or dropped. What stands in the body before the future runs when the function is called, blocked or not, as it would without
+/// the attribute. So the body has had the arguments when the `fallback` is asked, and those that this wants must be `Copy`. A
+/// body that is nothing but an async block, in `Box::pin` or not, is as that of an `async fn`: so are the methods of
+/// `async_trait`, whichever attribute stands first.
+///
+/// A stream (`impl Stream`, `Pin<Box<dyn Stream>>`, `BoxStream`, with the feature `stream`) is one call from its first poll to
+/// its end. It ends as the worst of its items was judged, also if it is dropped after that; one that is dropped before
+/// its end, with nothing worse, was cancelled. A blocked one yields one item, made by `FromBlocked`, or is replaced by the stream
+/// that the `fallback` gives.
+///
+/// Of a type that only turns out to be a future (`JoinHandle`, an alias) no more than the making is guarded. A warning at the
+/// return type says so; `#[allow(deprecated)]` on the function says that it is meant.
+///
+/// # `impl` blocks
+///
+/// ```text
+/// #[guarded(max_concurrency = 32, slow_rt_ms = 200)]
+/// impl Store for Postgres {
+///     async fn read(&self, key: &str) -> Result<Row, StoreError> { /* … */ }    // <Postgres as Store>::read
+///
+///     #[guarded("store.write", qps = 100)]                                      // this alone
+///     async fn write(&self, row: Row) -> Result<(), StoreError> { /* … */ }
+///
+///     #[guarded(skip)]                                                          // not guarded
+///     fn name(&self) -> &str { /* … */ }
+/// }
+/// ```
+///
+/// Every method is guarded as if the attribute stood on it: a resource of its own, with limits of its own, called by its
+/// type and its name.
 ///
 /// # What it writes
 ///
@@ -217,13 +279,61 @@ use proc_macro2::TokenStream;
 ///     }, /* how it ended */).await
 /// ```
 ///
-/// # What it does not do yet
+/// # Mistakes, and what the compiler says
 ///
-/// `scope`, `on_empty`, `on_fail`, `fallback_on`, `span` and `skip` are kept for later and answer "not supported yet".
+/// Nothing is left to be found at run time. Where a name is misspelt, the nearest that is accepted is proposed.
 ///
-/// A function that is not async and returns a future is refused where the type says so; behind a type alias only the
-/// making of the future would be guarded. The body becomes a closure, so `#[track_caller]` no longer tells it its
-/// caller's place.
+/// ```text
+/// #[guarded(qsp = 1)]
+/// error: unknown argument `qsp`; did you mean `qps`?
+///
+/// #[guarded(error_rate = 0.5)]
+/// error: unknown argument `error_rate`; did you mean `error_ratio`?
+///
+/// #[guarded(qps = -1)]
+/// error: `qps` must not be negative, e.g. `qps = 100`
+///
+/// #[guarded(qps = Self::RATE)]
+/// error: `qps` cannot depend on `Self`: all callers of the function share one guard, whatever its generic parameters
+///
+/// #[guarded]
+/// fn number() -> u32
+/// error[E0277]: `u32` cannot say that a call was blocked
+/// = note: return a `Result<_, E>` with an error type of yours, and add `impl From<leap_runtime::Blocked> for E`
+/// = note: or name a function to call instead: `#[guarded(.., fallback = path)]`
+///
+/// #[guarded(fallback = f)]                         // fn f(sku: &str) -> usize
+/// error[E0277]: this fallback does not take what it would be given
+/// = note: where it takes less, write the call as it is meant: `fallback = f(sku)`
+///
+/// #[guarded(fallback = |sku| 0)]
+/// error: a fallback gets every argument and then why it is asked: `|sku, _, blocked| …`; to name only what is needed, write an expression
+///
+/// #[guarded(fallback_on = any, fallback = recover)]
+/// fn moved(sku: String, n: u8)
+/// error[E0277]: the body uses up this argument, so the `fallback` cannot have it afterwards
+/// = note: take it by reference, or name in the `fallback` only what it needs: `fallback = f(id)`
+///
+/// #[guarded]
+/// const fn constant()
+/// error: a `const fn` cannot be guarded: a guard reads the clock when it is called; in a guarded `impl` block, leave it out with `#[guarded(skip)]`
+///
+/// #[guarded]
+/// struct Shop;
+/// error: `#[guarded]` goes on a function or method with a body, or on an `impl` block, not on a struct
+///
+/// #[guarded]
+/// fn boxed() -> Box<dyn Future<Output = u8> + Unpin>
+/// error: a boxed future or stream can be guarded where it is pinned: `Pin<Box<dyn …>>`, made by `Box::pin`
+/// ```
+///
+/// # What it does not do
+///
+/// `scope`, `on_empty`, `on_fail` and `span` are kept for later and answer "not supported yet".
+///
+/// The body becomes a closure, so `#[track_caller]` no longer tells *it* its caller's place. A closure cannot be guarded:
+/// attributes on expressions are not stable; put the function that it calls under guard, or enter by
+/// `Registry::enter`.
 #[proc_macro_attribute]
 pub fn guarded(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     guard(args.into(), item.into()).into()
