@@ -1,5 +1,5 @@
-//! The catalogue: every guarded function before its first call, and the rules that are for none of them. No test calls one in
-//! the global registry.
+//! The catalogue: every guarded function before its first call, and the rules that are for none of them. No test calls
+//! one in the global registry.
 #![expect(
     clippy::unused_self,
     clippy::unwrap_used,
@@ -298,8 +298,8 @@ fn rules_that_are_for_nobody_are_listed_by_source_in_their_order_with_what_may_b
             "`ordres.*/flow/0` of limits.toml: no resource matches `ordres.*`; did you mean one that matches \
              `orders.create`?",
             "`named/isolation/0` of limits.toml: no resource is called `named`",
-            "`Catalog::Cart::*/isolation/0@shadow` of limits.toml: no resource matches `Catalog::Cart::*`; did you mean \
-             one that matches `catalog::Cart::add`?",
+            "`Catalog::Cart::*/isolation/0@shadow` of limits.toml: no resource matches `Catalog::Cart::*`; did you \
+             mean one that matches `catalog::Cart::add`?",
             "`cart::pay/isolation/0` of limits.toml: no resource is called `cart::pay`; did you mean `cart.pay`?",
             "`add/isolation/0` of limits.toml: no resource is called `add`; did you mean `catalog::Cart::add`?",
             "`refunds/isolation/0` of limits.toml: no resource is called `refunds`",
@@ -320,6 +320,20 @@ fn rules_that_are_for_nobody_are_listed_by_source_in_their_order_with_what_may_b
 }
 
 #[test]
+fn what_may_be_meant_is_looked_for_with_the_first_hundred_rules() {
+    let registry = Registry::new();
+    let rules = (0..101).fold(RuleSet::new(), |rules, _| rules.flow("orders.craete", qps(1.0)));
+    registry.load(rules).unwrap();
+    let unmatched = registry.unmatched_rules();
+    assert_eq!(unmatched.len(), 101);
+    assert_eq!(unmatched.iter().filter(|rule| rule.nearest() == Some("orders.create")).count(), 100);
+    assert_eq!(
+        unmatched[100].to_string(),
+        "`orders.craete/flow/100` of loaded: no resource is called `orders.craete`"
+    );
+}
+
+#[test]
 fn a_rule_that_is_associated_with_nobody_is_listed_too() {
     let registry = Registry::new();
     let with = |name: &'static str| qps(1.0).associated(name).unwrap();
@@ -331,8 +345,8 @@ fn a_rule_that_is_associated_with_nobody_is_listed_too() {
     assert_eq!(
         unmatched(&registry),
         [
-            "`orders.create/flow/1` of loaded: it is associated with `stock.raed`, which no resource is called; did you mean \
-             `stock.read`?",
+            "`orders.create/flow/1` of loaded: it is associated with `stock.raed`, which no resource is called; did \
+             you mean `stock.read`?",
             "`orders.pay/flow/0` of loaded: no resource is called `orders.pay`",
             "`orders.pay/flow/0` of loaded: it is associated with `a*`, which no resource is called",
         ]

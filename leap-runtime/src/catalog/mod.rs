@@ -24,8 +24,8 @@ pub struct GuardedFunction {
 /// A function is there once, also if it is generic, a method or the default body of a trait; a resource that several
 /// functions have is there for each of them.
 ///
-/// Which [rules from outside](crate::Source) are for none of them, [`unmatched_rules`](crate::Registry::unmatched_rules)
-/// tells.
+/// Which [rules from outside](crate::Source) are for none of them,
+/// [`unmatched_rules`](crate::Registry::unmatched_rules) tells.
 ///
 /// # Examples
 ///
@@ -48,20 +48,23 @@ pub struct GuardedFunction {
 /// # How a function gets there, and which does not
 ///
 /// Each guarded function leaves a static, and a constructor that puts it on a list before `main` begins (by the crate
-/// [`inventory`](https://docs.rs/inventory), which needs no `unsafe` in the crate that is guarded). Nothing is allocated for
-/// it, and a call costs nothing more. The feature is the program's to turn on: it holds for all crates that it is built from.
+/// [`inventory`](https://docs.rs/inventory), which needs no `unsafe` in the crate that is guarded). Nothing is
+/// allocated for it, a call costs nothing more, and the program grows by about 0.6 KiB a function. The feature is the
+/// program's to turn on: it holds for all crates that it is built from.
 ///
-/// - *A crate of which nothing is named is not linked*: that it stands in `Cargo.toml` does not suffice. The program, or a crate
-///   of which it names something, must name something of it, be it a type or a constant, or say `use plugin as _;`.
-/// - *Of a crate that is linked all functions are listed*: those that are private and called by nobody, generic ones that have
-///   no instance, those in modules of which nothing is used. Neither the optimizer nor link time optimization nor the
-///   linker's removal of dead code takes one away, and `-C link-dead-code` changes nothing (as seen on Linux, by rustc 1.95
-///   with `lld` and GNU `ld`).
-/// - *A static library* (`staticlib`) that another compiler links may lose functions: its linker takes from the archive only
-///   what something refers to. `--whole-archive`, or `-force_load` on macOS, keeps them.
-/// - *A plugin* (`cdylib`, loaded while the program runs) lists its functions when it is loaded, in a catalogue of its own: it has
-///   a runtime of its own, and a global registry of its own.
-/// - *WebAssembly*: a module that is a library must have had its constructors called by its host, as `inventory` describes.
+/// - *A crate of which nothing is named is not linked*: that it stands in `Cargo.toml` does not suffice. The program,
+///   or a crate of which it names something, must name something of it, be it a type or a constant, or say
+///   `use plugin as _;`.
+/// - *Of a crate that is linked all functions are listed*: those that are private and called by nobody, generic ones
+///   that have no instance, those in modules of which nothing is used. Neither the optimizer nor link time optimization
+///   nor the linker's removal of dead code takes one away, and `-C link-dead-code` changes nothing (as seen on Linux,
+///   by rustc 1.95 with `lld` and GNU `ld`).
+/// - *A static library* (`staticlib`) that another compiler links may lose functions: its linker takes from the archive
+///   only what something refers to. `--whole-archive`, or `-force_load` on macOS, keeps them.
+/// - *A plugin* (`cdylib`, loaded while the program runs) lists its functions when it is loaded, in a catalogue of its
+///   own: it has a runtime of its own, and a global registry of its own.
+/// - *WebAssembly*: a module that is a library must have had its constructors called by its host, as `inventory`
+///   describes.
 /// - *What is not compiled is not there*: a function that a `cfg` takes away, or of a macro that nobody invokes.
 pub fn catalog() -> Vec<GuardedFunction> {
     let mut functions: Vec<_> = inventory::iter::<Listed>().map(|listed| listed.0).collect();
@@ -78,8 +81,8 @@ impl GuardedFunction {
         usable(self.site.resource())
     }
 
-    /// The path of the function: `shop::Cart::add`. That of a trait's default body is `shop::Store::get`, whoever implements
-    /// the trait.
+    /// The path of the function: `shop::Cart::add`. In the `impl` of a trait it is
+    /// `<shop::Cart as shop::Store>::put`; that of a default body is `shop::Store::get`, whoever implements the trait.
     pub fn function(&self) -> &'static str {
         self.site.function()
     }

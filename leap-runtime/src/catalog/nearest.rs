@@ -14,8 +14,8 @@ impl Candidates {
         Self(names.into_iter().map(|name| (plain(name).into(), name.into())).collect())
     }
 
-    /// The name that is meant by `pattern`: up to a quarter of its letters are other ones; else a path that ends as it does, or
-    /// the other way round.
+    /// The name that is meant by `pattern`: up to a quarter of its letters are other ones; else a path that ends as it
+    /// does, or the other way round.
     pub(super) fn nearest(&self, pattern: &str) -> Option<&str> {
         if pattern.len() > LONGEST {
             return None;
@@ -27,7 +27,7 @@ impl Candidates {
         })
     }
 
-    /// The one with the fewest letters written otherwise. Between the parts any text may stand.
+    /// The first of those with the fewest letters written otherwise. Between the parts any text may stand.
     fn similar(&self, parts: &[String]) -> Option<&str> {
         let letters: Vec<Option<u8>> = parts
             .iter()
@@ -35,15 +35,22 @@ impl Candidates {
             .collect::<Vec<_>>()
             .join(&None);
         let n_letters = letters.iter().flatten().count();
-        let most = (n_letters + 1) / 4;
-        let has_length = |len: usize| match parts {
+        let has_length = |len: usize, most: usize| match parts {
             [_] => len.abs_diff(n_letters) <= most,
             _ => len + most >= n_letters && len <= LONGEST,
         };
-        let similar = self.0.iter().filter(|(plain, _)| has_length(plain.len()));
-        let similar =
-            similar.filter_map(|(plain, name)| Some((distance(&letters, plain.as_bytes(), most)?, name)));
-        similar.min().map(|(_, name)| &**name)
+        let (mut most, mut nearest) = ((n_letters + 1) / 4, None);
+        for (plain, name) in &self.0 {
+            if has_length(plain.len(), most)
+                && let Some(distance) = distance(&letters, plain.as_bytes(), most)
+            {
+                nearest = Some(&**name);
+                // From here on only what is nearer.
+                let Some(nearer) = distance.checked_sub(1) else { break };
+                most = nearer;
+            }
+        }
+        nearest
     }
 
     /// The shortest that is a path which ends in `written`, or in which `written` ends.
@@ -89,7 +96,7 @@ mod tests {
             ("end", None),
             ("", None),
             // Patterns.
-            ("ordres.*", Some("orders.cancel")),
+            ("ordres.*", Some("orders.create")),
             ("*.raed", Some("stock.read")),
             ("stack.*", Some("stock.read")),
             ("shop::mial::*", Some("shop::mail::send")),

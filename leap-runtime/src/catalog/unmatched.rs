@@ -1,5 +1,6 @@
 //! Rules that are for nobody: most are misspelt.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -9,6 +10,9 @@ use crate::registry::Registry;
 use crate::rule::pattern::{exactly, is_glob, literally};
 use crate::rule::{Cut, NamedRule, OVERFLOW, Relation, Rule};
 use crate::rulebook::Chapter;
+
+/// For so many rules it is looked what may be meant: it takes about 10 ms each where 10 000 names are known.
+const HINTS: usize = 100;
 
 /// A rule from outside that names a resource which nobody is known to enter: see [`Registry::unmatched_rules`].
 #[derive(Clone, Debug, PartialEq)]
@@ -22,14 +26,14 @@ pub struct UnmatchedRule {
 
 /// Rules that are for nobody.
 impl Registry {
-    /// The rules from outside that name a resource, or a pattern, by which no guarded function of the [catalogue](catalog)
-    /// goes, and nothing that was entered here so far. That of another resource which a rule is
+    /// The rules from outside that name a resource, or a pattern, by which no guarded function of the
+    /// [catalogue](catalog) goes, and nothing that was entered here so far. That of another resource which a rule is
     /// [associated](crate::FlowRule::associated) with is looked at too.
     ///
     /// To be asked when everything is loaded, and shown to an operator: such a rule is no mistake where its resource is
-    /// [entered](Self::enter) by name and nobody has done so yet, or not since it made room for others. In the order of the
-    /// sources, the weakest first, and in that in which the rules stand there. Rules that are off or in shadow are among
-    /// them; those of attributes and of the system are not.
+    /// [entered](Self::enter) by name and nobody has done so yet, or not since it made room for others. In the order of
+    /// the sources, the weakest first, and in that in which the rules stand there. Rules that are off or in shadow are
+    /// among them; those of attributes and of the system are not.
     ///
     /// # Examples
     ///
@@ -57,7 +61,12 @@ impl Registry {
     pub fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
         let book = self.rules().book();
         let known = Known::of(self);
-        book.sources.iter().flat_map(|chapter| known.unmatched(chapter)).collect()
+        let mut unmatched: Vec<_> =
+            book.sources.iter().flat_map(|chapter| known.unmatched(chapter)).collect();
+        for rule in unmatched.iter_mut().take(HINTS) {
+            rule.nearest = known.candidates.nearest(&rule.pattern()).map(Box::from);
+        }
+        unmatched
     }
 }
 
@@ -72,9 +81,15 @@ impl UnmatchedRule {
         &self.rule
     }
 
-    /// The name or pattern that nobody goes by: of the resource that the rule is for, or of the one that it is associated with.
+    /// The name or pattern that nobody goes by: of the resource that the rule is for, or of the one that it is
+    /// associated with.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name as a pattern, in which a star of its own is none.
+    fn pattern(&self) -> Cow<'_, str> {
+        if self.is_associated { exactly(&self.name) } else { Cow::Borrowed(&self.name) }
     }
 
     /// Whether it is the name of the resource that the rule is associated with.
@@ -82,8 +97,8 @@ impl UnmatchedRule {
         self.is_associated
     }
 
-    /// The name of a resource that is entered and may be the one that is meant: little of it is written otherwise, or it is
-    /// a path that ends so.
+    /// The name of a resource that is entered and may be the one that is meant: little of it is written otherwise, or
+    /// it is a path that ends so. It is looked for with the first 100 rules of a list.
     pub fn nearest(&self) -> Option<&str> {
         self.nearest.as_deref()
     }
@@ -93,7 +108,7 @@ impl fmt::Display for UnmatchedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rule, name) = (self.rule.to_string(), Cut(&self.name));
         write!(f, "`{}` of {}: ", Cut(&rule), Cut(self.source))?;
-        let is_glob = !self.is_associated && is_glob(&self.name);
+        let is_glob = is_glob(&self.pattern());
         match (self.is_associated, is_glob) {
             (true, _) => write!(f, "it is associated with `{name}`, which no resource is called")?,
             (false, true) => write!(f, "no resource matches `{name}`")?,
@@ -167,20 +182,15 @@ impl Known {
         };
         let mut unmatched = vec![];
         for rule in chapter.rules.iter() {
-            let mut push = |name: &str, is_associated, nearest: Option<&str>| {
-                unmatched.push(UnmatchedRule {
-                    source: chapter.source,
-                    rule: rule.clone(),
-                    name: name.into(),
-                    is_associated,
-                    nearest: nearest.map(Box::from),
-                });
+            let mut push = |name: &str, is_associated| {
+                let (source, rule, name) = (chapter.source, rule.clone(), name.into());
+                unmatched.push(UnmatchedRule { source, rule, name, is_associated, nearest: None });
             };
             if let Some(pattern) = rule.resource().filter(|pattern| !is_for_some(pattern)) {
-                push(pattern, false, self.candidates.nearest(pattern));
+                push(pattern, false);
             }
             if let Some(name) = associated(rule).filter(|name| !self.has(name)) {
-                push(name, true, self.candidates.nearest(&exactly(name)));
+                push(name, true);
             }
         }
         unmatched

@@ -1,34 +1,36 @@
 //! How near a text is to what may have been meant.
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `text` into `meant`, if they are at most `most`.
-/// A letter of `text` that is none stands for any text, also for nothing.
+/// Insertions, deletions, replacements and swaps of neighbours that turn `text` into `meant`, if they are at most
+/// `most`. A letter of `text` that is none stands for any text, also for nothing.
 pub(crate) fn distance(text: &[Option<u8>], meant: &[u8], most: usize) -> Option<usize> {
-    let width = meant.len() + 1;
-    let mut rows: Vec<Vec<usize>> = vec![(0..width).collect()];
+    // How far the letters so far are from the beginnings of `meant`: now, a letter ago, and two letters ago.
+    let mut row: Vec<usize> = (0..=meant.len()).collect();
+    let [mut above, mut before] = [row.clone(), row.clone()];
     for (i, letter) in text.iter().enumerate() {
-        let above = &rows[i];
-        let mut row = Vec::with_capacity(width);
-        row.push(above[0] + usize::from(letter.is_some()));
-        for j in 1..width {
-            row.push(match letter {
-                None => above[j].min(row[j - 1]),
-                Some(letter) => {
-                    let replaced = above[j - 1] + usize::from(*letter != meant[j - 1]);
-                    let best = replaced.min(above[j] + 1).min(row[j - 1] + 1);
-                    let is_swap =
-                        i > 0 && j > 1 && *letter == meant[j - 2] && text[i - 1] == Some(meant[j - 1]);
-                    if is_swap { best.min(rows[i - 1][j - 2] + 1) } else { best }
-                }
-            });
+        (before, above, row) = (above, row, before);
+        row[0] = above[0] + usize::from(letter.is_some());
+        let Some(letter) = letter else {
+            for j in 1..row.len() {
+                row[j] = above[j].min(row[j - 1]);
+            }
+            continue;
+        };
+        let mut nearest = row[0];
+        for j in 1..row.len() {
+            let replaced = above[j - 1] + usize::from(*letter != meant[j - 1]);
+            let mut best = replaced.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 0 && j > 1 && *letter == meant[j - 2] && text[i - 1] == Some(meant[j - 1]) {
+                best = best.min(before[j - 2] + 1);
+            }
+            row[j] = best;
+            nearest = nearest.min(best);
         }
-        // All that follows is made of this row and the one above.
-        if row.iter().chain(above).all(|distance| *distance > most) {
+        // All that follows is made of this row and, by a swap, the one above.
+        if nearest > most && above.iter().all(|distance| *distance >= most) {
             return None;
         }
-        rows.push(row);
     }
-    let last = rows.last().and_then(|row| row.last()).copied();
-    last.filter(|distance| *distance <= most)
+    row.last().copied().filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]
