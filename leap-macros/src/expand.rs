@@ -343,6 +343,8 @@ impl Leap<'_> {
         let Some(path) = self.0 else {
             return quote_spanned! {span=> ::leap_runtime::__private};
         };
+        // Whether a path of the user's is longer than it has to be is not asked of tokens that are ours.
+        let span = ours().located_at(span);
         let moved = path.to_token_stream().into_iter().map(|mut token| {
             token.set_span(token.span().located_at(span));
             token

@@ -32,8 +32,11 @@ pub(super) enum Place {
 /// The return type itself says that the call was blocked: the value.
 pub(super) fn from_blocked(returned: &Returned, leap: Leap<'_>) -> (Ident, TokenStream) {
     // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
-    let (leap, given) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
-    let value = quote_spanned! {returned.span=> #leap::FromBlocked::from_blocked(#given)};
+    let given = Ident::new("__blocked", returned.span);
+    // A path of the user's own, which may be longer than it has to be, is not to be told so.
+    let span = if leap.0.is_some() { ours().located_at(returned.span) } else { returned.span };
+    let leap = leap.at(span);
+    let value = quote_spanned! {span=> #leap::FromBlocked::from_blocked(#given)};
     (given, value)
 }
 
