@@ -197,7 +197,9 @@ impl<'a> Expansion<'a> {
         let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, block.body.span());
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
         let hint = self.after().map(|_| self.hint());
-        let run = quote_spanned! {ours()=> async move { #hint #kept #site #begin #run }};
+        // Where the user's block is: so lints of what a body ends with speak of it.
+        let run = braced(quote_spanned! {ours()=> #hint #kept #site #begin #run }, block.body.span());
+        let run = quote_spanned! {block.start=> async move #run};
         match &block.pin {
             None => run,
             Some((path, group)) => {
@@ -220,7 +222,7 @@ impl<'a> Expansion<'a> {
         let hint = self.after().map(|_| self.hint());
         let future = quote_spanned! {ours()=> async move { #hint let __begun = #begin; #run }};
         let future = pinned(future, made, leap);
-        quote_spanned! {ours()=> #kept #site #bind #body #future }
+        quote_spanned! {ours()=> #kept #site #bind #body return #future; }
     }
 
     /// The call of a stream enters when it is first polled, and ends when the stream does.
@@ -239,7 +241,7 @@ impl<'a> Expansion<'a> {
             #leap::run_stream(move || #begin, __made, #judge, move |#given| { #answer })
         };
         let stream = pinned(stream, made, leap);
-        quote_spanned! {ours()=> #kept #site #bind #body #stream }
+        quote_spanned! {ours()=> #kept #site #bind #body return #stream; }
     }
 
     /// Has the body make its future or stream.

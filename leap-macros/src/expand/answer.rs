@@ -87,8 +87,9 @@ fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
     });
     let params = params.iter().enumerate().map(|(index, Param { attrs, name, pat, is_wanted, .. })| {
         if *is_wanted {
+            // The body may use what the fallback does not.
             return quote_spanned! {ours()=>
-                #[allow(unused_variables, unused_mut, reason = "the body may use what the fallback does not")]
+                #[allow(clippy::shadow_same, clippy::shadow_reuse, unused_variables, unused_mut)]
                 #(#attrs)*
                 let #pat = #name;
             };

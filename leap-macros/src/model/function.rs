@@ -1,6 +1,6 @@
 //! The function that the attribute stands on.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
@@ -129,6 +129,8 @@ pub(crate) struct Made {
 pub(crate) struct AsyncBlock {
     /// What stands before the parentheses.
     pub(crate) pin: Option<(TokenStream, Group)>,
+    /// Where `async` stands.
+    pub(crate) start: Span,
     pub(crate) body: Group,
 }
 
@@ -226,7 +228,8 @@ impl AsyncBlock {
         let is_async =
             |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Ident(word)) if word == "async");
         if is_async(tokens.peek()) {
-            return Some(Self { pin: None, body: async_block(tokens)? });
+            let (start, body) = async_block(tokens)?;
+            return Some(Self { pin: None, start, body });
         }
         let mut path = TokenStream::new();
         let mut last = None;
@@ -235,8 +238,8 @@ impl AsyncBlock {
                 TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
                     let is_pin = last.is_some_and(|last: Ident| last == "pin");
                     let is_all = tokens.next().is_none();
-                    let body = async_block(group.stream().into_iter())?;
-                    return (is_pin && is_all).then_some(Self { pin: Some((path, group)), body });
+                    let (start, body) = async_block(group.stream().into_iter())?;
+                    return (is_pin && is_all).then_some(Self { pin: Some((path, group)), start, body });
                 }
                 TokenTree::Ident(word) => {
                     last = Some(word.clone());
@@ -249,11 +252,12 @@ impl AsyncBlock {
     }
 }
 
-/// The braces of `async { … }` or `async move { … }`, if that is all there is.
-fn async_block(tokens: impl Iterator<Item = TokenTree>) -> Option<Group> {
+/// Where `async { … }` or `async move { … }` starts, and its braces, if that is all there is.
+fn async_block(tokens: impl Iterator<Item = TokenTree>) -> Option<(Span, Group)> {
     let mut tokens = tokens;
     let is = |token: &TokenTree, wanted: &str| matches!(token, TokenTree::Ident(word) if word == wanted);
-    let mut next = tokens.next().filter(|token| is(token, "async")).and_then(|_| tokens.next())?;
+    let start = tokens.next().filter(|token| is(token, "async"))?.span();
+    let mut next = tokens.next()?;
     if is(&next, "move") {
         next = tokens.next()?;
     }
@@ -263,7 +267,7 @@ fn async_block(tokens: impl Iterator<Item = TokenTree>) -> Option<Group> {
         Some(TokenTree::Punct(comma)) => comma.as_char() == ',' && tokens.next().is_none(),
         Some(_) => false,
     };
-    (is_end && body.delimiter() == Delimiter::Brace).then_some(body)
+    (is_end && body.delimiter() == Delimiter::Brace).then_some((start, body))
 }
 
 /// The name that a parameter is taken by, if it is not a pattern.

@@ -55,9 +55,10 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
         ::leap_runtime::__private::Ok(__value) => __value,
         ::leap_runtime::__private::Err(error) => {
             #[allow(
+                clippy::shadow_same,
+                clippy::shadow_reuse,
                 unused_variables,
-                unused_mut,
-                reason = "the body may use what the fallback does not"
+                unused_mut
             )]
             let n = n;
             use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};

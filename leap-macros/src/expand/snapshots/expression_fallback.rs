@@ -28,9 +28,10 @@ impl Shop {
                         let blocked = ::leap_runtime::__private::turned_away();
                         let __argument0 = sku;
                         #[allow(
+                            clippy::shadow_same,
+                            clippy::shadow_reuse,
                             unused_variables,
-                            unused_mut,
-                            reason = "the body may use what the fallback does not"
+                            unused_mut
                         )]
                         let (mut a, b) = __arg2;
                         use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};

@@ -57,7 +57,7 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
             }
         }
     });
-    ::leap_runtime::__private::Box::pin(async move {
+    return ::leap_runtime::__private::Box::pin(async move {
         let __begun = __site
             .begin_with(
                 &::leap_runtime::__private::Request {
@@ -93,5 +93,5 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
                 },
             )
             .await;
-    })
+    });
 }

@@ -25,7 +25,7 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
             () => Box::pin(watch(sku)),
         }
     });
-    ::leap_runtime::__private::Box::pin(
+    return ::leap_runtime::__private::Box::pin(
         ::leap_runtime::__private::run_stream(
             move || __site.begin(__permits),
             __made,
@@ -41,5 +41,5 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
                 )
             },
         ),
-    )
+    );
 }

@@ -24,7 +24,7 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
             () => watch(sku),
         }
     });
-    ::leap_runtime::__private::run_stream(
+    return ::leap_runtime::__private::run_stream(
         move || __site.begin(__permits),
         __made,
         |__value| {
@@ -40,5 +40,5 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
             (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback)).leap_fits();
             __fallback(__argument0, __blocked)
         },
-    )
+    );
 }
