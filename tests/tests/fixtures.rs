@@ -37,7 +37,7 @@ fn tests(twin: &[&str]) -> Vec<String> {
 }
 
 /// Lints that do not say of a guarded function what they say of the plain one, and why they cannot.
-const LESS: [(&str, &str); 16] = [
+const LESS: [(&str, &str); 17] = [
     // The function is another one.
     ("clippy::missing_const_for_fn", "a guarded function cannot be `const`"),
     ("clippy::unnecessary_wraps", "a blocked call is an `Err`, even if the body knows none"),
@@ -50,6 +50,7 @@ const LESS: [(&str, &str); 16] = [
     ("clippy::needless_question_mark", "looks at the last expression only"),
     ("clippy::only_used_in_recursion", "looks at the function's own body"),
     ("clippy::unwrap_in_result", "looks at the function's own body"),
+    ("clippy::missing_errors_doc", "looks at the last expression of what makes a future"),
     ("unconditional_recursion", "looks at the function's own body"),
     ("clippy::large_stack_frames", "it is told where the body begins, not at the name"),
     (
