@@ -1,6 +1,8 @@
 //! The place where `#[guarded]` stands: finds its resource once.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
@@ -67,8 +69,15 @@ impl CallSite {
         place: &'static str,
         expression: impl FnOnce() -> T,
     ) -> Option<T> {
+        // Where the call goes is asked only if there is something to tell: each expression has a copy of this.
+        catch_unwind(AssertUnwindSafe(expression)).map_err(|payload| self.take_panic(place, payload)).ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_panic(&'static self, place: &'static str, payload: Box<dyn Any + Send>) {
         let handle = self.handle();
-        handle.environment().contain(place, &**handle.name(), expression)
+        handle.environment().take_panic(place, Some(handle.name()), payload);
     }
 
     /// The name that calls enter, if it can be one.
@@ -84,6 +93,16 @@ impl CallSite {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call of its own is a tenth of what a call site costs")]
     fn handle(&'static self) -> Handle {
+        match self.global.get() {
+            Some(resource) if !registry::is_any_in_scope() => Handle::Static(resource),
+            _ => self.find(),
+        }
+    }
+
+    /// Out of line: each guarded function has a copy of what is not.
+    #[cold]
+    #[inline(never)]
+    fn find(&'static self) -> Handle {
         match registry::in_scope() {
             None => Handle::Static(self.global.get_or_init(|| self.attach(registry::global()))),
             Some(registry) => Handle::Shared(self.attach(&registry)),

@@ -289,11 +289,23 @@ impl Environment {
         match catch_unwind(AssertUnwindSafe(code)) {
             Ok(value) => Some(value),
             Err(payload) => {
-                self.contained(place, resource.into(), &*payload, self.observers.load_full().iter());
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+                self.take_panic(place, resource.into(), payload);
                 None
             }
         }
+    }
+
+    /// Tells the observers of a panic that went no further, and drops what it carried.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_panic(
+        &self,
+        place: &'static str,
+        resource: Option<&str>,
+        payload: Box<dyn Any + Send>,
+    ) {
+        self.contained(place, resource, &*payload, self.observers.load_full().iter());
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
     }
 
     #[cold]

@@ -714,10 +714,15 @@ thread_local! {
     static SCOPED: RefCell<Option<Registry>> = const { RefCell::new(None) };
 }
 
-/// The registry in scope on this thread, if there is one.
+/// Whether any thread has a registry in scope.
 #[inline]
+pub(crate) fn is_any_in_scope() -> bool {
+    N_SCOPES.load(Ordering::Relaxed) > 0
+}
+
+/// The registry in scope on this thread, if there is one.
 pub(crate) fn in_scope() -> Option<Registry> {
-    if N_SCOPES.load(Ordering::Relaxed) == 0 {
+    if !is_any_in_scope() {
         return None;
     }
     // No scope is left on a thread that is ending.
