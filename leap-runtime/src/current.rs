@@ -42,6 +42,11 @@ impl Marks {
         MARKS.set(Self(MARKS.get().0 & !TURNED_AWAY));
     }
 
+    /// Those of this thread.
+    pub(crate) fn here() -> Self {
+        MARKS.get()
+    }
+
     /// Makes these the marks of this thread, and returns those that were.
     #[inline]
     pub(crate) fn swap(self) -> Self {

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{self, Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use super::Entry;
 use super::begin::Begun;
-use super::{Entry, Running};
 use crate::blocked::Blocked;
 use crate::current::Marks;
 use crate::event::Outcome;
@@ -59,30 +59,20 @@ impl<F, J> Guarded<F, J> {
 impl<F: Future, J: Judge<F::Output>> Future for Guarded<F, J> {
     type Output = F::Output;
 
+    /// What is the same for every future is out of line: each guarded function has a copy of the rest. It polls the body in
+    /// one place, so that the two can become one function.
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        while let Begun::Waiting(waiting) = this.begun {
-            match waiting.poll(context) {
-                Poll::Ready(begun) => {
-                    *this.begun = begun;
-                    this.begun.note_cancelled();
-                }
-                Poll::Pending => return Poll::Pending,
-            }
+        if let Begun::Waiting(_) = this.begun
+            && this.begun.wait(context).is_pending()
+        {
+            return Poll::Pending;
         }
-        if let Begun::Blocked(_) = this.begun {
-            let Begun::Blocked(blocked) = std::mem::replace(this.begun, Begun::Over) else {
-                unreachable!("looked at just now")
-            };
-            let _telling = Telling::new(blocked);
-            return this.future.poll(context);
-        }
-        let ends_by_panic = EndsByPanic(this.begun);
-        let running = ends_by_panic.0.entry().map(Running::new);
+        let mut polling = Polling::new(this.begun);
         let polled = this.future.poll(context);
-        drop(running);
-        std::mem::forget(ends_by_panic);
+        polling.leave();
+        std::mem::forget(polling);
         // Looked at where it is: an output may be large to move about.
         match (&polled, this.begun.entry()) {
             (Poll::Pending, Some(entry)) => {
@@ -94,7 +84,7 @@ impl<F: Future, J: Judge<F::Output>> Future for Guarded<F, J> {
                 if let Some(judge) = this.judge.take() {
                     entry.judge(value, judge);
                 }
-                *this.begun = Begun::Over;
+                this.begun.end();
             }
             // No call, or polled after it was ready: the body has said what it thinks of that.
             (_, None) => {}
@@ -112,6 +102,37 @@ impl Begun {
         }
     }
 
+    /// Waits until it is known what becomes of the call.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Self::Waiting(waiting) = self {
+            *self = task::ready!(waiting.poll(context));
+            self.note_cancelled();
+        }
+        Poll::Ready(())
+    }
+
+    /// Has the future hear of the block, if there is one. Its marks meanwhile, and whether it does.
+    #[cold]
+    #[inline(never)]
+    fn tell(&mut self) -> (Marks, bool) {
+        if !matches!(self, Self::Blocked(_)) {
+            return (Marks::here(), false);
+        }
+        let Self::Blocked(blocked) = std::mem::replace(self, Self::Over) else {
+            unreachable!("looked at just now")
+        };
+        TURNED_AWAY.set(Some(ManuallyDrop::new(blocked)));
+        (Marks::TURNED_AWAY, true)
+    }
+
+    /// The call, if there was one, is over.
+    #[inline(never)]
+    pub(super) fn end(&mut self) {
+        *self = Self::Over;
+    }
+
     /// A future that is dropped is cancelled, whatever else goes on.
     #[inline]
     pub(super) fn note_cancelled(&mut self) {
@@ -121,38 +142,69 @@ impl Begun {
     }
 }
 
-/// Ends the call of a body that panics while it is polled, although its future may live on.
-pub(super) struct EndsByPanic<'a>(pub(super) &'a mut Begun);
+/// The stretch during which a future is polled, on this thread: its body may mark its call meanwhile, or hears that it is not
+/// to run.
+pub(super) struct Polling<'a> {
+    begun: &'a mut Begun,
+    outer: Marks,
+    is_told: bool,
+}
 
-impl Drop for EndsByPanic<'_> {
+impl<'a> Polling<'a> {
+    #[inline]
+    pub(super) fn new(begun: &'a mut Begun) -> Self {
+        let (marks, is_told) = match begun {
+            Begun::Passed(entry) => {
+                if let Some(scene) = &mut *entry.scene {
+                    scene.enter();
+                }
+                (entry.marks, false)
+            }
+            _ => begun.tell(),
+        };
+        Self { outer: marks.swap(), begun, is_told }
+    }
+
+    /// The future has been polled.
+    #[inline]
+    pub(super) fn leave(&mut self) {
+        match self.begun {
+            Begun::Passed(entry) => {
+                entry.marks = self.outer.swap();
+                if let Some(scene) = &mut *entry.scene {
+                    scene.leave();
+                }
+            }
+            _ if self.is_told => hush(self.outer),
+            // There is no call: what was marked is the one around it.
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Polling<'_> {
+    /// The body has panicked: that ends its call, although its future may live on.
+    #[cold]
+    #[inline(never)]
     fn drop(&mut self) {
-        if let Begun::Passed(entry) = std::mem::replace(self.0, Begun::Over) {
+        self.leave();
+        if let Begun::Passed(entry) = std::mem::replace(self.begun, Begun::Over) {
             entry.end(Outcome::Exception);
         }
     }
 }
 
+#[cold]
+#[inline(never)]
+fn hush(outer: Marks) {
+    outer.swap();
+    // Whoever was to hear it has panicked, or was no future of ours.
+    TURNED_AWAY.take().map(ManuallyDrop::into_inner);
+}
+
 thread_local! {
     /// Without a destructor, so that it is there as long as the thread is: who sets it takes it out again.
     static TURNED_AWAY: Cell<Option<ManuallyDrop<Blocked>>> = const { Cell::new(None) };
-}
-
-/// The stretch during which a future is polled for the first time and hears that its body is not to run.
-struct Telling(Marks);
-
-impl Telling {
-    fn new(blocked: Blocked) -> Self {
-        TURNED_AWAY.set(Some(ManuallyDrop::new(blocked)));
-        Self(Marks::TURNED_AWAY.swap())
-    }
-}
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        self.0.swap();
-        // Whoever was to hear it has panicked, or was no future of ours.
-        TURNED_AWAY.take().map(ManuallyDrop::into_inner);
-    }
 }
 
 /// Whether the future that is being polled for the first time is to answer that its call was blocked.

@@ -7,8 +7,8 @@ use futures_core::Stream;
 use pin_project_lite::pin_project;
 
 use super::begin::Begun;
-use super::guarded::EndsByPanic;
-use super::{Entry, Running, Stage};
+use super::guarded::Polling;
+use super::{Entry, Stage};
 use crate::blocked::Blocked;
 use crate::event::Outcome;
 
@@ -63,14 +63,10 @@ where
             *this.begun = begin();
             this.begun.note_cancelled();
         }
-        while let Begun::Waiting(waiting) = this.begun {
-            match waiting.poll(context) {
-                Poll::Ready(begun) => {
-                    *this.begun = begun;
-                    this.begun.note_cancelled();
-                }
-                Poll::Pending => return Poll::Pending,
-            }
+        if let Begun::Waiting(_) = this.begun
+            && this.begun.wait(context).is_pending()
+        {
+            return Poll::Pending;
         }
         if let Begun::Blocked(_) = this.begun
             && let Begun::Blocked(blocked) = std::mem::replace(this.begun, Begun::Over)
@@ -83,11 +79,10 @@ where
             return answering.poll_next(context);
         }
         let Some(stream) = this.stream.as_mut().as_pin_mut() else { return Poll::Ready(None) };
-        let ends_by_panic = EndsByPanic(this.begun);
-        let running = ends_by_panic.0.entry().map(Running::new);
+        let mut polling = Polling::new(this.begun);
         let polled = stream.poll_next(context);
-        drop(running);
-        std::mem::forget(ends_by_panic);
+        polling.leave();
+        std::mem::forget(polling);
         match (&polled, this.begun.entry()) {
             (Poll::Pending, Some(entry)) => {
                 if !entry.marks.is_silent() {
@@ -97,7 +92,7 @@ where
             (Poll::Ready(Some(item)), Some(entry)) => entry.judge_item(item, &mut *this.judge),
             (Poll::Ready(None), Some(entry)) => {
                 entry.judge_end();
-                *this.begun = Begun::Over;
+                this.begun.end();
             }
             // No call, or polled after its end: the stream has said what it thinks of that.
             (_, None) => {}

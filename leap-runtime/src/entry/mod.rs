@@ -389,28 +389,3 @@ impl Drop for Marking<'_> {
         *self.marks = self.outer.swap();
     }
 }
-
-/// The same of a future, which may run on another thread the next time: so it leaves its context too.
-struct Running<'a> {
-    scene: &'a mut Seldom<Scene>,
-    _marking: Marking<'a>,
-}
-
-impl<'a> Running<'a> {
-    #[inline]
-    fn new(entry: &'a mut Entry) -> Self {
-        if let Some(scene) = &mut *entry.scene {
-            scene.enter();
-        }
-        Self { scene: &mut entry.scene, _marking: Marking::new(&mut entry.marks) }
-    }
-}
-
-impl Drop for Running<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(scene) = &mut **self.scene {
-            scene.leave();
-        }
-    }
-}
