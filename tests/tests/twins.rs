@@ -4,7 +4,6 @@
     clippy::manual_async_fn,
     clippy::needless_pass_by_value,
     clippy::panic,
-    clippy::unused_async,
     reason = "functions of every shape, which stand here for their shape"
 )]
 
@@ -128,7 +127,7 @@ twins! {
     }
 
     @["twins boxed block"]
-    pub(super) fn boxed_block<'a>(first: Traced, _second: Traced, third: &'a Traced, way: Way) -> LocalBoxFuture<'a, Answer> {
+    pub(super) fn boxed_block(first: Traced, _second: Traced, third: &Traced, way: Way) -> LocalBoxFuture<'_, Answer> {
         Box::pin(async move {
             let local = Traced::new("local", &first.log);
             if way == Early {
