@@ -151,7 +151,8 @@ use proc_macro2::TokenStream;
 ///
 /// The expressions of `key` and `origin` are no constants: they see the parameters, `self` and generic parameters. They
 /// are evaluated once for each call, before it enters, and their value is looked at by reference, so a parameter stays
-/// where it is. In an async function that is when the future is first polled. A panic in one is contained and counted;
+/// where it is. In an async function that is when the future is first polled, in a function that returns a future or a
+/// stream when it is called. A panic in one is contained and counted;
 /// the call has no such key or origin then. A parameter that is taken by a pattern, as in `Path(id): Path<u64>`, has no
 /// name that they could see: give it one, and take it apart in the body.
 ///

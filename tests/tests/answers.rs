@@ -346,3 +346,14 @@ fn an_error_that_is_ignored_or_taken_for_a_success_is_returned_as_it_is() {
 fn the_call_is_over_when_the_fallback_runs() {
     in_registry(|registry| assert_eq!(sees_itself(registry), Ok(0)));
 }
+
+#[test]
+fn errors_fall_back_while_guarding_is_off() {
+    in_registry(|registry| {
+        registry.turn_off();
+        for n in 0..4 {
+            assert_eq!((on_any("a", n), on_any("", n)), (Ok(n), Ok(n + 100)));
+            assert_eq!(now(on_any_async(String::new(), n)), Ok(n + 100));
+        }
+    });
+}
