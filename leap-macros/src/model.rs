@@ -8,6 +8,8 @@ mod names;
 mod request;
 mod rules;
 
+use proc_macro2::Ident;
+use quote::ToTokens;
 use syn::{Expr, Pat, Path, Result};
 
 pub(crate) use self::block::{Block, is_block};
@@ -46,6 +48,12 @@ impl Verdict {
     /// Whether the user has a say in it.
     pub(crate) fn is_asked(&self) -> bool {
         self.ignore.is_some() || self.ok_if.is_some() || self.err_if.is_some()
+    }
+
+    /// Whether a predicate uses `name`.
+    pub(crate) fn mentions(&self, name: &Ident) -> bool {
+        let predicates = self.ok_if.iter().chain(&self.err_if);
+        predicates.into_iter().any(|predicate| mention(predicate.to_token_stream(), name).is_some())
     }
 }
 

@@ -17,12 +17,14 @@ pub(super) struct Param<'a> {
     pub(super) is_lent: bool,
     /// Whether the fallback is an expression that uses it, or a part of it.
     pub(super) is_wanted: bool,
+    /// Whether a predicate uses it.
+    is_asked_of: bool,
 }
 
 impl Param<'_> {
     /// Whether an expression of the attribute uses it.
     fn is_mentioned(&self) -> bool {
-        self.is_lent || self.is_wanted
+        self.is_lent || self.is_wanted || self.is_asked_of
     }
 }
 
@@ -41,11 +43,13 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
     for (index, attrs, pat) in typed {
         let is_lent = plain_name(pat).is_some_and(|name| guarded.request.mentions(name));
         let is_wanted = is_in_fallback(pat, guarded);
+        let is_asked_of = plain_name(pat).is_some_and(|name| guarded.verdict.mentions(name));
+        let is_mentioned = is_lent || is_wanted || is_asked_of;
         let name = match plain_name(pat) {
             // A plain name stays: documentation shows it, and keys are found by it.
-            Some(name) if is_lent || is_wanted || !name.to_string().starts_with("__") => {
+            Some(name) if is_mentioned || !name.to_string().starts_with("__") => {
                 let mut name = name.clone();
-                if name.to_string().starts_with('_') && !is_lent && !is_wanted {
+                if name.to_string().starts_with('_') && !is_mentioned {
                     // Else the user would seem to use what is named as unused.
                     name.set_span(ours().located_at(name.span()));
                 }
@@ -58,7 +62,7 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
             *typed.pat = parse_quote_spanned! {name.span()=> #name};
             with_plain_groups(&mut typed.ty);
         }
-        params.push(Param { attrs, name, pat, is_lent, is_wanted });
+        params.push(Param { attrs, name, pat, is_lent, is_wanted, is_asked_of });
     }
     (named, params)
 }

@@ -40,7 +40,7 @@ fn keys(args: TokenStream) -> Vec<String> {
 #[test]
 fn each_setting_goes_with_its_behaviors_only() {
     let goes = |behavior: &str, setting: TokenStream| {
-        let behavior = proc_macro2::Ident::new(behavior, proc_macro2::Span::call_site());
+        let behavior = Ident::new(behavior, proc_macro2::Span::call_site());
         let outside = mistakes(quote!(qps = 10, behavior = #behavior, #setting));
         let inside = mistakes(quote!(rate(limit = 10, per_ms = 1_000, behavior = #behavior, #setting)));
         assert_eq!(outside, inside);
