@@ -37,7 +37,8 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
     let function = &guarded.function;
     let inner_attrs = &function.inner_attrs;
     // Dead code is reported only where the braces have the span of the body.
-    let block = braced(quote! { #(#inner_attrs)* #block }, function.body.span());
+    let import = expansion.leap.import();
+    let block = braced(quote! { #(#inner_attrs)* #import #block }, function.body.span());
     let (attrs, vis, defaultness, sig) =
         (&function.attrs, &function.vis, &function.defaultness, expansion.sig());
     quote! { #(#attrs)* #vis #defaultness #sig #block }
@@ -58,7 +59,7 @@ impl<'a> Expansion<'a> {
         let leap = Leap(guarded.runtime.as_ref());
         let returned = match &guarded.runs {
             Runs::Body | Runs::Async => Returned::of(&guarded.function.sig, leap),
-            Runs::Made(made) => Returned::by(&made.output, leap),
+            Runs::Made(made) => Returned::of_made(made, leap),
         };
         let (named, params) = params::name_params(guarded);
         // An async block that is the whole body takes from the parameters what it uses, as in the plain function.
@@ -335,33 +336,29 @@ fn body(body: &Group) -> TokenStream {
     quote_spanned! {body.span()=> match () { () => #body }}
 }
 
-/// Where an expansion finds what it calls: `::leap_runtime::__private`.
+/// What an expansion calls: `::leap_runtime::__private`, or as the user says, under a name of its own. So one that is not
+/// found is told once.
 #[derive(Clone, Copy)]
 struct Leap<'a>(Option<&'a Path>);
 
 impl Leap<'_> {
-    /// The same path, blamed on the tokens at `span`.
+    /// Brings the name.
+    fn import(self) -> TokenStream {
+        match self.0 {
+            Some(path) => quote_spanned! {ours()=> use #path::__private as __leap;},
+            None => quote_spanned! {ours()=> use ::leap_runtime::__private as __leap;},
+        }
+    }
+
+    /// The name, blamed on the tokens at `span`.
     fn at(self, span: Span) -> TokenStream {
-        let Some(path) = self.0 else {
-            return quote_spanned! {span=> ::leap_runtime::__private};
-        };
-        // Whether a path of the user's is longer than it has to be is not asked of tokens that are ours.
-        let span = ours().located_at(span);
-        let moved = path.to_token_stream().into_iter().map(|mut token| {
-            token.set_span(token.span().located_at(span));
-            token
-        });
-        let path: TokenStream = moved.collect();
-        quote_spanned! {span=> #path::__private}
+        quote_spanned! {span=> __leap}
     }
 }
 
 impl ToTokens for Leap<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        match self.0 {
-            Some(path) => tokens.extend(quote_spanned! {ours()=> #path::__private}),
-            None => tokens.extend(self.at(ours())),
-        }
+        tokens.extend(self.at(ours()));
     }
 }
 

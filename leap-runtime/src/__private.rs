@@ -1,16 +1,13 @@
 //! What an expansion of `#[guarded]` calls. Nothing in here is for anyone else, and all of it may change.
 #![expect(missing_debug_implementations, reason = "nothing in here is held by anybody")]
 
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
-#[cfg(feature = "stream")]
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;
@@ -19,11 +16,12 @@ use crate::rule::{self, AuthorityRule, IsolationRule, Strategy};
 
 pub use std::any::type_name_of_val;
 pub use std::boxed::Box;
+pub use std::future::Future as Awaited;
 pub use std::option::Option::{self, None, Some};
 pub use std::primitive::{f64, str, u32};
 pub use std::result::Result::{Err, Ok};
 
-pub use crate::blocked::{Blocked, FromBlocked};
+pub use crate::blocked::{Blocked, FromBlocked as Blockable};
 pub use crate::callsite::CallSite;
 #[cfg(feature = "catalog")]
 pub use crate::catalog::{Listed, Place, submit};
@@ -32,7 +30,7 @@ pub use crate::check::call::Request;
 pub use crate::entry::GuardedStream;
 pub use crate::entry::{Begun, Entry, Guarded, Judge, Waiting, is_turned_away, turned_away};
 pub use crate::event::Outcome;
-pub use crate::key::{Key, ToKey};
+pub use crate::key::{Key, ToKey as Keyed};
 pub use crate::rule::{Mode, Precision, Rule};
 
 /// Lists a call site in the catalogue, where there is one.
@@ -677,42 +675,53 @@ pub fn holds<R>(returned: &R, predicate: impl FnOnce(&R) -> bool) -> bool {
     predicate(returned)
 }
 
-/// What the fallback of an async function gave, whose type is to say whether it is to be awaited.
+/// What the fallback `A` of an async function gives, whose type is to say whether it is to be awaited: if it is a future of
+/// what the function returns.
 pub struct Answer<A, R>(PhantomData<fn() -> (A, R)>);
 
 impl<A, R> Answer<A, R> {
-    /// By value: a future keeps room for what it has borrowed, even when that has moved on.
-    pub fn of(answer: A) -> (A, Self) {
-        (answer, Self(PhantomData))
+    /// By value: a future keeps room for what it has borrowed, even when that has moved on. The fallback is called when it is
+    /// awaited, so that a value which is no future is kept nowhere.
+    pub fn of<F: FnOnce() -> A>(fallback: F) -> (F, Self) {
+        (fallback, Self(PhantomData))
+    }
+}
+
+/// The same where what the function returns cannot be written: any future is awaited.
+pub struct AnswerOfAny<A>(PhantomData<fn() -> A>);
+
+impl<A> AnswerOfAny<A> {
+    pub fn of<F: FnOnce() -> A>(fallback: F) -> (F, Self) {
+        (fallback, Self(PhantomData))
     }
 }
 
 pub trait ViaFuture {
-    fn leap_way(&self) -> AsFuture;
-}
-
-impl<A: Future<Output = R>, R> ViaFuture for Answer<A, R> {
     fn leap_way(&self) -> AsFuture {
         AsFuture
     }
 }
 
-pub trait ViaValue {
-    fn leap_way(&self) -> AsValue;
-}
+impl<A: Future<Output = R>, R> ViaFuture for Answer<A, R> {}
 
-impl<A, R> ViaValue for &Answer<A, R> {
+impl<A: Future> ViaFuture for AnswerOfAny<A> {}
+
+pub trait ViaValue {
     fn leap_way(&self) -> AsValue {
         AsValue
     }
 }
 
+impl<A, R> ViaValue for &Answer<A, R> {}
+
+impl<A> ViaValue for &AnswerOfAny<A> {}
+
 /// The answer is awaited.
 pub struct AsFuture;
 
 impl AsFuture {
-    pub fn settle<A: Future>(self, answer: A) -> A {
-        answer
+    pub fn settle<A: Future>(self, fallback: impl FnOnce() -> A) -> A {
+        fallback()
     }
 }
 
@@ -720,7 +729,20 @@ impl AsFuture {
 pub struct AsValue;
 
 impl AsValue {
-    pub fn settle<A>(self, answer: A) -> Ready<A> {
-        ready(answer)
+    pub fn settle<A, F: FnOnce() -> A>(self, fallback: F) -> Later<F> {
+        Later(Some(fallback))
+    }
+}
+
+/// The value of a function that is called when it is awaited.
+pub struct Later<F>(Option<F>);
+
+impl<F> Unpin for Later<F> {}
+
+impl<A, F: FnOnce() -> A> Future for Later<F> {
+    type Output = A;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<A> {
+        Poll::Ready(self.0.take().expect("it is awaited once")())
     }
 }

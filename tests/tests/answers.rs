@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use leap_runtime::{Blocked, ManualClock, Registry, guarded};
@@ -137,6 +138,59 @@ fn by_unit(log: &RefCell<Vec<&'static str>>) {
     log.borrow_mut().push("ran");
 }
 
+#[derive(Debug, PartialEq)]
+struct Refusal {
+    sku: String,
+    by: String,
+    n: u8,
+}
+
+#[guarded("fields", qps = 0, fallback = Err(Refusal { by: blocked.resource().to_owned(), ..refusal }))]
+fn by_fields(refusal: Refusal, n: u8) -> Result<u8, Refusal> {
+    if n == 0 { Err(refusal) } else { Ok(n) }
+}
+
+#[guarded("field names", fallback_on = error, fallback = Err(AppError::Blocked(format!("{n:>n_wide$}"))))]
+fn by_text(order: String, n: u8, n_wide: usize) -> Result<String, AppError> {
+    if order.is_empty() { Err(AppError::Broken(n + u8::try_from(n_wide).unwrap_or(0))) } else { Ok(order) }
+}
+
+#[guarded("raw", qps = 0, fallback = format!("no {type}"))]
+fn by_raw_name(r#type: String) -> String {
+    r#type
+}
+
+#[guarded("opaque", qps = 1, fallback = from_one)]
+async fn by_opaque(n: u8) -> impl Iterator<Item = u8> {
+    0..n
+}
+
+fn from_one(n: u8, _: Blocked) -> std::ops::Range<u8> {
+    1..n
+}
+
+#[guarded("opaque future", qps = 1, fallback = from_two(n))]
+async fn by_opaque_future(n: u8) -> Result<impl Iterator<Item = u8>, AppError> {
+    Ok(0..n)
+}
+
+async fn from_two(n: u8) -> Result<std::ops::Range<u8>, AppError> {
+    ready(()).await;
+    Ok(2..n)
+}
+
+/// What it returns is not `Send`; its future is.
+#[guarded("not send", qps = 1, fallback = |_| Rc::new(2))]
+async fn by_value_that_is_not_send() -> Rc<u8> {
+    ready(()).await;
+    Rc::new(1)
+}
+
+#[guarded("functions", qps = 1, fallback = |_, _| Box::new(|text: &str| text.len() + 1))]
+fn by_function(n: usize) -> Box<dyn Fn(&str) -> usize> {
+    Box::new(move |text| text.len() + n)
+}
+
 struct Shop {
     last: u8,
 }
@@ -209,6 +263,32 @@ fn an_expression_is_evaluated_as_written_with_the_arguments_and_the_block() {
         by_unit(&log);
         by_unit(&log);
         assert_eq!(log.into_inner(), ["ran", "busy"]);
+    });
+}
+
+#[test]
+fn an_expression_finds_its_arguments_wherever_they_stand_in_it() {
+    in_registry(|_| {
+        let refusal = Refusal { sku: "a".into(), by: String::new(), n: 1 };
+        assert_eq!(by_fields(refusal, 1), Err(Refusal { sku: "a".into(), by: "fields".into(), n: 1 }));
+        assert_eq!(by_text(String::new(), 7, 3), Err(AppError::Blocked("  7".into())));
+        assert_eq!(by_raw_name("type".into()), "no type");
+    });
+}
+
+#[test]
+fn a_body_and_its_fallback_know_what_they_return_where_that_cannot_be_written() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    in_registry(|_| {
+        assert!(now(by_opaque(3)).eq(0..3) && now(by_opaque(3)).eq(1..3));
+        assert!(now(by_opaque_future(3)).unwrap().eq(0..3) && now(by_opaque_future(3)).unwrap().eq(2..3));
+        assert_eq!(
+            [*now(is_send(by_value_that_is_not_send())), *now(is_send(by_value_that_is_not_send()))],
+            [1, 2]
+        );
+        assert_eq!([by_function(2)("abc"), by_function(2)("abc")], [5, 4]);
     });
 }
 

@@ -144,6 +144,23 @@ fn keyed_boxed(mut name: String) -> BoxFuture<'static, Answer<String>> {
     Box::pin(async move { Ok(name) })
 }
 
+/// Aliases of one name may mean different things: what they yield is seen from their type.
+mod aliases {
+    use super::{Blocked, Future, Pin, guarded};
+
+    type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+
+    #[guarded("aliases", qps = 1)]
+    pub(super) fn of_two(n: u8) -> BoxFuture<u8, Blocked> {
+        Box::pin(async move { Ok(n) })
+    }
+}
+
+#[guarded("unpin", qps = 1)]
+fn unpin(n: u8) -> impl Future<Output = Answer<u8>> + Unpin {
+    ready(Ok(n))
+}
+
 // E02
 #[test]
 fn what_stands_before_a_future_runs_once_when_the_function_is_called_and_the_call_enters_when_it_is_polled() {
@@ -195,6 +212,8 @@ fn every_form_of_a_returned_future_is_guarded() {
             ["a 1 2", "a (1, 2)"]
         );
         assert_eq!([now(with_fallback("abc", 1)), now(with_fallback("abc", 1))], [2, 4]);
+        assert_eq!((now(aliases::of_two(1)).unwrap(), now(unpin(2)).unwrap()), (1, 2));
+        assert!(now(aliases::of_two(1)).is_err() && now(&mut unpin(2)).is_err());
         for (resource, expected) in
             [("opaque", [1, 1, 1]), ("detached", [1, 1, 1]), ("block", [1, 1, 1]), ("boxed block", [1, 1, 1])]
         {

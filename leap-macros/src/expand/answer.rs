@@ -1,6 +1,6 @@
 //! What becomes of a call that was turned away, or that failed.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprClosure, ExprPath, FnArg, Signature};
@@ -32,11 +32,9 @@ pub(super) enum Place {
 /// The return type itself says that the call was blocked: the value.
 pub(super) fn from_blocked(returned: &Returned, leap: Leap<'_>) -> (Ident, TokenStream) {
     // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
-    let given = Ident::new("__blocked", returned.span);
-    // A path of the user's own, which may be longer than it has to be, is not to be told so.
-    let span = if leap.0.is_some() { ours().located_at(returned.span) } else { returned.span };
-    let leap = leap.at(span);
-    let value = quote_spanned! {span=> #leap::FromBlocked::from_blocked(#given)};
+    let (leap, given) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
+    // Under a name that nobody else gives it, lest the user's own be told to do.
+    let value = quote_spanned! {returned.span=> #leap::Blockable::from_blocked(#given)};
     (given, value)
 }
 
@@ -48,7 +46,7 @@ pub(super) fn take_all(expansion: &Expansion<'_>) -> TokenStream {
         let this = &receiver.self_token;
         quote_spanned! {ours()=> let __argument = #this;}
     });
-    let params = expansion.params.iter().map(|Param { attrs, name, .. }| {
+    let params = expansion.params.iter().map(|Param { other_attrs: attrs, name, .. }| {
         let mut own = name.clone();
         own.set_span(ours().located_at(name.span()));
         quote_spanned! {ours()=> #(#attrs)* let #own = #name;}
@@ -60,7 +58,8 @@ pub(super) fn take_all(expansion: &Expansion<'_>) -> TokenStream {
 fn take(sig: &Signature, params: &[Param<'_>], span: Span) -> (TokenStream, Vec<Ident>) {
     let receiver =
         sig.receiver().map(|receiver| (&receiver.attrs[..], Ident::new("self", receiver.self_token.span)));
-    let passed = receiver.into_iter().chain(params.iter().map(|param| (param.attrs, param.name.clone())));
+    let passed =
+        receiver.into_iter().chain(params.iter().map(|param| (&param.other_attrs[..], param.name.clone())));
     let mut names = Vec::new();
     let bind = passed.enumerate().map(|(index, (attrs, passed))| {
         let name = Ident::new(&format!("__argument{index}"), span);
@@ -85,21 +84,22 @@ fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
         let (attrs, this) = (&receiver.attrs, &receiver.self_token);
         quote_spanned! {ours()=> #(#attrs)* let __argument = #this;}
     });
-    let params = params.iter().enumerate().map(|(index, Param { attrs, name, pat, is_wanted, .. })| {
-        if *is_wanted {
-            // The body may use what the fallback does not.
-            return quote_spanned! {ours()=>
-                #[allow(clippy::shadow_same, clippy::shadow_reuse, unused_variables, unused_mut)]
-                #(#attrs)*
-                let #pat = #name;
-            };
-        }
-        if is_after {
-            return TokenStream::new();
-        }
-        let argument = Ident::new(&format!("__argument{index}"), ours());
-        quote_spanned! {ours()=> #(#attrs)* let #argument = #name;}
-    });
+    let params =
+        params.iter().enumerate().map(|(index, Param { other_attrs: attrs, name, pat, is_wanted, .. })| {
+            if *is_wanted {
+                // The body may use what the fallback does not.
+                return quote_spanned! {ours()=>
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse, unused_variables, unused_mut)]
+                    #(#attrs)*
+                    let #pat = #name;
+                };
+            }
+            if is_after {
+                return TokenStream::new();
+            }
+            let argument = Ident::new(&format!("__argument{index}"), ours());
+            quote_spanned! {ours()=> #(#attrs)* let #argument = #name;}
+        });
     let params: TokenStream = params.collect();
     quote_spanned! {ours()=> #receiver #params}
 }
@@ -149,9 +149,14 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
         Place::Block if may_be_a_future(&fallback.what) => {
             let (span, ty) = (ours().located_at(call.span()), &expansion.returned.ty);
             let leap = leap.at(span);
+            let answer = if expansion.returned.is_opaque {
+                quote_spanned! {span=> AnswerOfAny::<_>}
+            } else {
+                quote_spanned! {span=> Answer::<_, #ty>}
+            };
             quote_spanned! {span=>
                 use #leap::{ViaFuture as _, ViaValue as _};
-                let (__answer, __kind) = #leap::Answer::<_, #ty>::of(#call);
+                let (__answer, __kind) = #leap::#answer::of(|| #call);
                 let __way = (&__kind).leap_way();
                 return __way.settle(__answer).await;
             }
@@ -196,8 +201,20 @@ fn fitting(path: &ExprPath, n_values: usize, leap: Leap<'_>) -> Fitting {
 fn may_be_a_future(what: &args::Fallback) -> bool {
     match what {
         args::Fallback::Path(_) | args::Fallback::Closure(_) => true,
-        args::Fallback::Expr(expr) => matches!(expr, Expr::Call(_) | Expr::MethodCall(_)),
+        args::Fallback::Expr(expr) => {
+            matches!(expr, Expr::Call(_) | Expr::MethodCall(_)) && !leaves(expr.to_token_stream())
+        }
     }
+}
+
+/// Whether an expression may leave the function, or wait in it.
+fn leaves(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => leaves(group.stream()),
+        TokenTree::Ident(word) => word == "await" || word == "return",
+        TokenTree::Punct(punct) => punct.as_char() == '?',
+        TokenTree::Literal(_) => false,
+    })
 }
 
 /// The closure, of one tuple: as an argument of a function that is given that as well, it knows its types.

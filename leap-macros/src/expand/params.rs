@@ -2,7 +2,8 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, FnArg, Pat, PatType, ReceiverKind, ReturnType, Signature, parse_quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute, FnArg, Meta, Pat, PatType, ReceiverKind, ReturnType, Signature, parse_quote_spanned};
 
 use super::ours;
 use super::types::with_plain_groups;
@@ -10,7 +11,10 @@ use crate::model::{Guarded, bound_by, plain_name};
 
 /// A parameter: the name that it has in the signature, and the pattern that the body takes it by.
 pub(super) struct Param<'a> {
-    pub(super) attrs: &'a [Attribute],
+    /// For the one place where it stands as the user wrote it.
+    attrs: &'a [Attribute],
+    /// For all others, where nobody may expect a lint.
+    pub(super) other_attrs: Vec<Attribute>,
     pub(super) name: Ident,
     pub(super) pat: &'a Pat,
     /// Whether what a call says of itself uses it.
@@ -58,13 +62,26 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
             // Nor would a name like ours be another than ours.
             _ => Ident::new(&format!("__arg{index}"), ours()),
         };
+        let other_attrs: Vec<_> = attrs.iter().map(without_expectation).collect();
         if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
+            typed.attrs.clone_from(&other_attrs);
             *typed.pat = parse_quote_spanned! {name.span()=> #name};
             with_plain_groups(&mut typed.ty);
         }
-        params.push(Param { attrs, name, pat, is_lent, is_wanted, is_asked_of });
+        params.push(Param { attrs, other_attrs, name, pat, is_lent, is_wanted, is_asked_of });
     }
     (named, params)
+}
+
+/// `#[expect(…)]` as `#[allow(…)]`.
+fn without_expectation(attr: &Attribute) -> Attribute {
+    let mut attr = attr.clone();
+    if let Meta::List(list) = &mut attr.meta
+        && list.path.is_ident("expect")
+    {
+        list.path = parse_quote_spanned! {list.path.span()=> allow};
+    }
+    attr
 }
 
 /// Whether the fallback is an expression that uses a name that `pat` binds.
@@ -84,7 +101,7 @@ pub(super) fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
         let this = &receiver.self_token;
         quote_spanned! {ours()=> let _ = &#this;}
     });
-    let params = params.iter().map(|param @ Param { attrs, name, pat, .. }| match pat {
+    let params = params.iter().map(|param @ Param { attrs, other_attrs, name, pat, .. }| match pat {
         Pat::Ident(plain) if plain.ident == *name => {
             // A name that says that it is not used is used here, by us; others seem to shadow themselves.
             let is_unused = name.to_string().starts_with('_');
@@ -98,14 +115,14 @@ pub(super) fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
             let lints = quote_spanned! {ours()=> #[allow(#lints)]};
             // One that only the attribute uses is used all the same.
             let used = (param.is_mentioned() && !is_unused)
-                .then(|| quote_spanned! {ours()=> #(#attrs)* let _ = &#name;});
+                .then(|| quote_spanned! {ours()=> #(#other_attrs)* let _ = &#name;});
             quote_spanned! {ours()=> #lints #(#attrs)* let #pat = #name; #used}
         }
         Pat::Wild(_) => quote_spanned! {ours()=> #(#attrs)* let #name = #name;},
         _ => {
             let mutability = has_ref_mut(pat.to_token_stream()).then(|| quote_spanned! {ours()=> mut});
             quote_spanned! {ours()=>
-                #(#attrs)* let #mutability #name = #name;
+                #(#other_attrs)* let #mutability #name = #name;
                 #(#attrs)* let #pat = #name;
             }
         }

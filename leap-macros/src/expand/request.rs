@@ -50,7 +50,7 @@ fn evaluated(guarded: &Guarded, leap: Leap<'_>) -> (Option<TokenStream>, TokenSt
         quote_spanned! {ours()=> #leap::origin(__site, #origin)}
     });
     let keys = request.keys.iter().map(|Key { name, expr }| {
-        let key = looked_at(expr, ["ToKey", "to_key"], leap);
+        let key = looked_at(expr, ["Keyed", "to_key"], leap);
         quote_spanned! {ours()=> (#name, #leap::key(__site, #key))}
     });
     (origin, quote_spanned! {ours()=> [#(#keys),*]})

@@ -7,6 +7,7 @@ use syn::{
 };
 
 use super::{Leap, ours};
+use crate::model::Made;
 
 /// What a call gives in the end.
 pub(super) struct Returned {
@@ -15,27 +16,51 @@ pub(super) struct Returned {
     /// Where to say that the type will not do.
     pub(super) span: Span,
     pub(super) is_never: bool,
+    /// Whether part of it cannot be written.
+    pub(super) is_opaque: bool,
 }
 
 impl Returned {
     /// What the signature says.
     pub(super) fn of(sig: &Signature, leap: Leap<'_>) -> Self {
         match &sig.output {
-            ReturnType::Default => {
-                Self { ty: parse_quote_spanned! {ours()=> ()}, span: sig.ident.span(), is_never: false }
-            }
+            ReturnType::Default => Self {
+                ty: parse_quote_spanned! {ours()=> ()},
+                span: sig.ident.span(),
+                is_never: false,
+                is_opaque: false,
+            },
             ReturnType::Type(_, ty) => Self::by(ty, leap),
         }
     }
 
-    pub(super) fn by(ty: &Type, leap: Leap<'_>) -> Self {
+    /// What a future or a stream yields.
+    pub(super) fn of_made(made: &Made, leap: Leap<'_>) -> Self {
+        let span = made.ty.span();
+        match &made.output {
+            Some(output) => Self::by(output, leap),
+            // What a stream yields is found by the compiler.
+            None if made.is_stream || matches!(made.ty, Type::ImplTrait(_)) => {
+                Self { ty: parse_quote_spanned! {span=> _}, span, is_never: false, is_opaque: false }
+            }
+            None => {
+                let (leap, ty) = (leap.at(span), without_opaque_types(&made.ty));
+                let ty = parse_quote_spanned! {span=> <#ty as #leap::Awaited>::Output};
+                Self { ty, span, is_never: false, is_opaque: false }
+            }
+        }
+    }
+
+    fn by(ty: &Type, leap: Leap<'_>) -> Self {
         let span = ty.span();
         if matches!(ty, Type::Never(_)) {
             // As a type argument `!` is not stable; its alias is.
             let leap = leap.at(span);
-            return Self { ty: parse_quote_spanned! {span=> #leap::Never}, span, is_never: true };
+            let ty = parse_quote_spanned! {span=> #leap::Never};
+            return Self { ty, span, is_never: true, is_opaque: false };
         }
-        Self { ty: without_opaque_types(ty), span, is_never: false }
+        let written = without_opaque_types(ty);
+        Self { ty: written, span, is_never: false, is_opaque: has_opaque_types(ty) }
     }
 }
 
@@ -49,6 +74,12 @@ pub(super) fn without_opaque_types(ty: &Type) -> Type {
         }
     });
     ty
+}
+
+fn has_opaque_types(ty: &Type) -> bool {
+    let mut is_opaque = false;
+    edit_type(&mut ty.clone(), &mut |ty| is_opaque |= matches!(ty, Type::ImplTrait(_)));
+    is_opaque
 }
 
 /// Puts `dyn A + B` that came as a fragment of `macro_rules!` in parentheses: behind `&`, the invisible group that it

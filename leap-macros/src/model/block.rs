@@ -1,11 +1,12 @@
 //! An `impl` block, whose methods are guarded each for itself.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, ImplItem, LitStr, Meta, Result, Token, Visibility};
+use syn::{Attribute, Error, ImplItem, LitStr, Meta, Result, Token, Visibility};
 
 use super::function::Function;
+use super::names::mention;
 use crate::args::Args;
 use crate::errors::Errors;
 
@@ -96,6 +97,16 @@ impl Parse for Member {
             return Ok(Self::Other(input.parse::<ImplItem>()?.into_token_stream()));
         }
         let mut function: Function = input.parse()?;
+        for attr in &function.attrs {
+            if let Meta::List(list) = &attr.meta
+                && list.path.is_ident("cfg_attr")
+                && mention(list.tokens.clone(), &Ident::new("guarded", Span::call_site())).is_some()
+            {
+                let message = "whether a method of a guarded block is guarded may not depend on a `cfg`; write the method \
+                               twice, each with its own `#[cfg(…)]`";
+                return Err(Error::new_spanned(list, message));
+            }
+        }
         let own = function
             .attrs
             .iter()

@@ -4,10 +4,9 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Token, Type,
-    TypeParamBound, Visibility, parse_quote_spanned, token,
+    TypeParamBound, Visibility, token,
 };
 
 /// A function whose body nobody has read.
@@ -119,8 +118,9 @@ pub(crate) enum Runs {
 pub(crate) struct Made {
     pub(crate) is_stream: bool,
     pub(crate) is_boxed: bool,
-    /// What it yields.
-    pub(crate) output: Type,
+    /// What it yields, if its type says so, and not only an alias.
+    pub(crate) output: Option<Type>,
+    pub(crate) ty: Type,
     /// The async block that is all of the body.
     pub(crate) block: Option<AsyncBlock>,
 }
@@ -140,38 +140,44 @@ impl Runs {
             return Ok(Self::Async);
         }
         let ReturnType::Type(_, ty) = &function.sig.output else { return Ok(Self::Body) };
-        let Some((is_boxed, is_stream, output)) = made_by(ty)? else { return Ok(Self::Body) };
-        let output = output.unwrap_or_else(|| parse_quote_spanned! {ty.span()=> _});
+        let Some(MadeBy { is_boxed, is_stream, output }) = made_by(ty)? else { return Ok(Self::Body) };
         let block = if is_stream { None } else { AsyncBlock::of(&function.body) };
-        Ok(Self::Made(Made { is_stream, is_boxed, output, block }))
+        Ok(Self::Made(Made { is_stream, is_boxed, output, ty: (**ty).clone(), block }))
     }
 }
 
-/// Whether a type says that it is a future or a stream: whether in a pinned box, whether a stream, and of what. What an
-/// alias hides is not seen.
-fn made_by(ty: &Type) -> Result<Option<(bool, bool, Option<Type>)>> {
+/// What a type says of what it is the type of.
+struct MadeBy {
+    is_boxed: bool,
+    is_stream: bool,
+    output: Option<Type>,
+}
+
+/// Whether a type says that it is a future or a stream. What an alias hides is not seen.
+fn made_by(ty: &Type) -> Result<Option<MadeBy>> {
     match ty {
         Type::Paren(ty) => made_by(&ty.elem),
         Type::Group(ty) => made_by(&ty.elem),
+        // Ours is `Unpin` in a box only.
         Type::ImplTrait(ty) => {
-            Ok(of_bounds(&ty.bounds).map(|(is_stream, output)| (false, is_stream, output)))
+            Ok(of_bounds(&ty.bounds).map(|of| MadeBy { is_boxed: is_unpin(&ty.bounds), ..of }))
         }
         Type::Path(path) => {
             let Some(last) = path.path.segments.last() else { return Ok(None) };
-            let argument = last_type(&last.arguments);
             if last.ident == "BoxFuture" || last.ident == "LocalBoxFuture" {
-                return Ok(Some((true, false, argument.cloned())));
+                return Ok(Some(MadeBy { is_boxed: true, is_stream: false, output: None }));
             }
             if last.ident == "BoxStream" || last.ident == "LocalBoxStream" {
-                return Ok(Some((true, true, argument.cloned())));
+                return Ok(Some(MadeBy { is_boxed: true, is_stream: true, output: None }));
             }
+            let argument = last_type(&last.arguments);
             if last.ident == "Pin"
                 && let Some(Type::Path(inner)) = argument
                 && let Some(inner) = inner.path.segments.last()
                 && inner.ident == "Box"
             {
                 let of = last_type(&inner.arguments).and_then(|ty| of_bounds(bounds(ty)?));
-                return Ok(of.map(|(is_stream, output)| (true, is_stream, output)));
+                return Ok(of.map(|of| MadeBy { is_boxed: true, ..of }));
             }
             if last.ident == "Box" && argument.is_some_and(|ty| bounds(ty).and_then(of_bounds).is_some()) {
                 let message = "a boxed future or stream can be guarded where it is pinned: `Pin<Box<dyn …>>`, made by \
@@ -182,6 +188,13 @@ fn made_by(ty: &Type) -> Result<Option<(bool, bool, Option<Type>)>> {
         }
         _ => Ok(None),
     }
+}
+
+fn is_unpin(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
+    bounds.iter().any(|bound| match bound {
+        TypeParamBound::Trait(bound) => bound.path.segments.last().is_some_and(|last| last.ident == "Unpin"),
+        _ => false,
+    })
 }
 
 fn last_type(arguments: &PathArguments) -> Option<&Type> {
@@ -202,8 +215,8 @@ fn bounds(ty: &Type) -> Option<&Punctuated<TypeParamBound, Token![+]>> {
     }
 }
 
-/// Whether bounds speak of a stream, and what that or the future yields.
-fn of_bounds(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<(bool, Option<Type>)> {
+/// Whether bounds speak of a future or a stream, and what that yields.
+fn of_bounds(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<MadeBy> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let last = bound.path.segments.last()?;
@@ -218,7 +231,7 @@ fn of_bounds(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<(bool, Op
             }),
             _ => None,
         };
-        Some((is_stream, output))
+        Some(MadeBy { is_boxed: false, is_stream, output })
     })
 }
 

@@ -171,8 +171,8 @@ fn no_name_of_a_pattern(expr: &Expr, sig: &Signature, errors: &mut Errors) {
             _ => {}
         }
     }
-    for_each_name(expr.to_token_stream(), &mut |name, _| {
-        if bound.contains(&name) {
+    for_each_name(expr.to_token_stream(), &mut |name, is_head| {
+        if !is_head && bound.contains(&name) {
             let message = format!(
                 "`{name}` is bound by a pattern, which is matched after the call has entered; give the parameter a \
                  name, and take it apart in the body"

@@ -1,80 +1,72 @@
 fn stock(sku: String) -> impl Future<Output = u32> {
+    use ::leap_runtime::__private as __leap;
     async move {
         let (__site, __permits) = {
-            static __RULES: [::leap_runtime::__private::Rule; 1] = [
-                ::leap_runtime::__private::hot(::leap_runtime::__private::HotWords {
+            static __RULES: [__leap::Rule; 1] = [
+                __leap::hot(__leap::HotWords {
                     name: "sku",
-                    qps: ::leap_runtime::__private::Some(1f64),
-                    per_ms: ::leap_runtime::__private::None,
-                    burst: ::leap_runtime::__private::None,
-                    max_concurrency: ::leap_runtime::__private::None,
-                    behavior: ::leap_runtime::__private::None,
-                    max_wait_ms: ::leap_runtime::__private::None,
-                    max_keys: ::leap_runtime::__private::None,
-                    precision: ::leap_runtime::__private::None,
+                    qps: __leap::Some(1f64),
+                    per_ms: __leap::None,
+                    burst: __leap::None,
+                    max_concurrency: __leap::None,
+                    behavior: __leap::None,
+                    max_wait_ms: __leap::None,
+                    max_keys: __leap::None,
+                    precision: __leap::None,
                     except: &[],
-                    mode: ::leap_runtime::__private::Mode::Enforce,
+                    mode: __leap::Mode::Enforce,
                 }),
             ];
-            fn __here() -> &'static ::leap_runtime::__private::str {
-                ::leap_runtime::__private::path_of(
-                    ::leap_runtime::__private::type_name_of_val(&__here),
-                )
+            fn __here() -> &'static __leap::str {
+                __leap::path_of(__leap::type_name_of_val(&__here))
             }
-            static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-                ::leap_runtime::__private::None,
+            static __SITE: __leap::CallSite = __leap::CallSite::new(
+                __leap::None,
                 __here,
                 &__RULES,
             );
-            ::leap_runtime::__private::catalogued! {
-                ::leap_runtime::__private::Place.listed(& __SITE)
+            __leap::catalogued! {
+                __leap::Place.listed(& __SITE)
             }
             (&__SITE, 1)
         };
         #[allow(clippy::shadow_reuse)]
-        let (__begun, (sku,)) = ::leap_runtime::__private::lend(
+        let (__begun, (sku,)) = __leap::lend(
             (sku,),
             |(sku,)| (
                 __site
                     .begin_with(
-                        &::leap_runtime::__private::Request {
+                        &__leap::Request {
                             permits: __permits,
                             priority: false,
                             inbound: false,
-                            origin: ::leap_runtime::__private::None,
-                            entrance: ::leap_runtime::__private::None,
+                            origin: __leap::None,
+                            entrance: __leap::None,
                             keys: &[
-                                (
-                                    "sku",
-                                    ::leap_runtime::__private::key(
-                                        __site,
-                                        || ::leap_runtime::__private::ToKey::to_key(&sku),
-                                    ),
-                                ),
+                                ("sku", __leap::key(__site, || __leap::Keyed::to_key(&sku))),
                             ],
                         },
                     ),
                 (sku,),
             ),
         );
-        return ::leap_runtime::__private::run_async(
+        return __leap::run_async(
                 __begun,
                 async move {
                     if false {
-                        return ::leap_runtime::__private::never::<u32>();
+                        return __leap::never::<u32>();
                     }
-                    if ::leap_runtime::__private::is_turned_away() {
-                        let __blocked = ::leap_runtime::__private::turned_away();
+                    if __leap::is_turned_away() {
+                        let __blocked = __leap::turned_away();
                         let __argument0 = sku;
-                        use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                        use __leap::{ViaFit as _, ViaMisfit as _};
                         let __fallback = last_known;
-                        (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback))
-                            .leap_fits();
-                        use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
-                        let (__answer, __kind) = ::leap_runtime::__private::Answer::<
+                        (&__leap::taking::<_, (_, _)>(&__fallback)).leap_fits();
+                        use __leap::{ViaFuture as _, ViaValue as _};
+                        let (__answer, __kind) = __leap::Answer::<
                             _,
                             u32,
-                        >::of(__fallback(__argument0, __blocked));
+                        >::of(|| __fallback(__argument0, __blocked));
                         let __way = (&__kind).leap_way();
                         return __way.settle(__answer).await;
                     }
@@ -86,10 +78,8 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{
-                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                    };
-                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    (&&__leap::Judged(__value)).leap_outcome()
                 },
             )
             .await;

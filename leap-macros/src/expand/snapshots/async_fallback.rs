@@ -1,40 +1,38 @@
 async fn stock(sku: &str) -> u32 {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    return ::leap_runtime::__private::run_async(
+    return __leap::run_async(
             __begun,
             async move {
                 if false {
-                    return ::leap_runtime::__private::never::<u32>();
+                    return __leap::never::<u32>();
                 }
-                if ::leap_runtime::__private::is_turned_away() {
-                    let __blocked = ::leap_runtime::__private::turned_away();
+                if __leap::is_turned_away() {
+                    let __blocked = __leap::turned_away();
                     let __argument0 = sku;
-                    use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                    use __leap::{ViaFit as _, ViaMisfit as _};
                     let __fallback = last_known::<u8>;
-                    (&::leap_runtime::__private::taking::<_, (_, _)>(&__fallback))
-                        .leap_fits();
-                    use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
-                    let (__answer, __kind) = ::leap_runtime::__private::Answer::<
+                    (&__leap::taking::<_, (_, _)>(&__fallback)).leap_fits();
+                    use __leap::{ViaFuture as _, ViaValue as _};
+                    let (__answer, __kind) = __leap::Answer::<
                         _,
                         u32,
-                    >::of(__fallback(__argument0, __blocked));
+                    >::of(|| __fallback(__argument0, __blocked));
                     let __way = (&__kind).leap_way();
                     return __way.settle(__answer).await;
                 }
@@ -45,10 +43,8 @@ async fn stock(sku: &str) -> u32 {
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{
-                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                };
-                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                (&&__leap::Judged(__value)).leap_outcome()
             },
         )
         .await;

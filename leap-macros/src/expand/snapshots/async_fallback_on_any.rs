@@ -1,38 +1,35 @@
 async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
-    ::leap_runtime::__private::kept(&n);
+    use ::leap_runtime::__private as __leap;
+    __leap::kept(&n);
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    let __failed = &::leap_runtime::__private::Failed::new();
-    let __value = ::leap_runtime::__private::run_async_noted(
+    let __failed = &__leap::Failed::new();
+    let __value = __leap::run_async_noted(
             __begun,
             __failed,
             async move {
                 if false {
-                    return ::leap_runtime::__private::never::<Result<u32, AppError>>();
+                    return __leap::never::<Result<u32, AppError>>();
                 }
-                if ::leap_runtime::__private::is_turned_away() {
-                    let __blocked = ::leap_runtime::__private::turned_away();
+                if __leap::is_turned_away() {
+                    let __blocked = __leap::turned_away();
                     let sku = sku;
                     let n = n;
-                    return ::leap_runtime::__private::FromBlocked::from_blocked(
-                        __blocked,
-                    );
+                    return __leap::Blockable::from_blocked(__blocked);
                 }
                 #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                 let sku = sku;
@@ -44,16 +41,14 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{
-                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                };
-                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                (&&__leap::Judged(__value)).leap_outcome()
             },
         )
         .await;
-    return match ::leap_runtime::__private::error_in(__failed, __value) {
-        ::leap_runtime::__private::Ok(__value) => __value,
-        ::leap_runtime::__private::Err(error) => {
+    return match __leap::error_in(__failed, __value) {
+        __leap::Ok(__value) => __value,
+        __leap::Err(error) => {
             #[allow(
                 clippy::shadow_same,
                 clippy::shadow_reuse,
@@ -61,11 +56,11 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
                 unused_mut
             )]
             let n = n;
-            use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
-            let (__answer, __kind) = ::leap_runtime::__private::Answer::<
+            use __leap::{ViaFuture as _, ViaValue as _};
+            let (__answer, __kind) = __leap::Answer::<
                 _,
                 Result<u32, AppError>,
-            >::of(recover(n, error));
+            >::of(|| recover(n, error));
             let __way = (&__kind).leap_way();
             return __way.settle(__answer).await;
         }

@@ -1,25 +1,24 @@
 fn stock(sku: &str, pair: (u8, u8)) -> usize {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
     return match __entry {
-        ::leap_runtime::__private::Ok(ref mut __entry) => {
-            ::leap_runtime::__private::run(
+        __leap::Ok(ref mut __entry) => {
+            __leap::run(
                 __entry,
                 move || -> usize {
                     #[allow(clippy::shadow_same, clippy::shadow_reuse)]
@@ -31,14 +30,12 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{
-                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                    };
-                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    (&&__leap::Judged(__value)).leap_outcome()
                 },
             )
         }
-        ::leap_runtime::__private::Err(__blocked) => {
+        __leap::Err(__blocked) => {
             let __argument0 = sku;
             let __argument1 = pair;
             #[allow(
@@ -46,7 +43,7 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
                 clippy::diverging_sub_expression,
                 reason = "a fallback may never return"
             )]
-            return ::leap_runtime::__private::answer::<
+            return __leap::answer::<
                 _,
                 usize,
             >(

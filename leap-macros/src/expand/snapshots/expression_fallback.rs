@@ -1,31 +1,30 @@
 impl Shop {
     async fn stock(&self, sku: &str, __arg2: (u8, u8)) -> u32 {
+        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
-            static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-            fn __here() -> &'static ::leap_runtime::__private::str {
-                ::leap_runtime::__private::path_of(
-                    ::leap_runtime::__private::type_name_of_val(&__here),
-                )
+            static __RULES: [__leap::Rule; 0] = [];
+            fn __here() -> &'static __leap::str {
+                __leap::path_of(__leap::type_name_of_val(&__here))
             }
-            static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-                ::leap_runtime::__private::None,
+            static __SITE: __leap::CallSite = __leap::CallSite::new(
+                __leap::None,
                 __here,
                 &__RULES,
             );
-            ::leap_runtime::__private::catalogued! {
-                ::leap_runtime::__private::Place.listed(& __SITE)
+            __leap::catalogued! {
+                __leap::Place.listed(& __SITE)
             }
             (&__SITE, 1)
         };
         let __begun = __site.begin(__permits);
-        return ::leap_runtime::__private::run_async(
+        return __leap::run_async(
                 __begun,
                 async move {
                     if false {
-                        return ::leap_runtime::__private::never::<u32>();
+                        return __leap::never::<u32>();
                     }
-                    if ::leap_runtime::__private::is_turned_away() {
-                        let blocked = ::leap_runtime::__private::turned_away();
+                    if __leap::is_turned_away() {
+                        let blocked = __leap::turned_away();
                         let __argument0 = sku;
                         #[allow(
                             clippy::shadow_same,
@@ -34,11 +33,11 @@ impl Shop {
                             unused_mut
                         )]
                         let (mut a, b) = __arg2;
-                        use ::leap_runtime::__private::{ViaFuture as _, ViaValue as _};
-                        let (__answer, __kind) = ::leap_runtime::__private::Answer::<
+                        use __leap::{ViaFuture as _, ViaValue as _};
+                        let (__answer, __kind) = __leap::Answer::<
                             _,
                             u32,
-                        >::of(self.last_known(a, blocked));
+                        >::of(|| self.last_known(a, blocked));
                         let __way = (&__kind).leap_way();
                         return __way.settle(__answer).await;
                     }
@@ -51,10 +50,8 @@ impl Shop {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{
-                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                    };
-                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    (&&__leap::Judged(__value)).leap_outcome()
                 },
             )
             .await;

@@ -1,29 +1,28 @@
 fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
-    ::leap_runtime::__private::kept(&sku);
-    ::leap_runtime::__private::kept(&n);
+    use ::leap_runtime::__private as __leap;
+    __leap::kept(&sku);
+    __leap::kept(&n);
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
-    let __failed = &::leap_runtime::__private::Failed::new();
+    let __failed = &__leap::Failed::new();
     let __value: Result<u32, AppError> = {
         let mut __entry = __site.enter(__permits);
         match __entry {
-            ::leap_runtime::__private::Ok(ref mut __entry) => {
-                ::leap_runtime::__private::run_noted(
+            __leap::Ok(ref mut __entry) => {
+                __leap::run_noted(
                     __entry,
                     __failed,
                     move || -> Result<u32, AppError> {
@@ -36,28 +35,25 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
                         }
                     },
                     |__value| {
-                        use ::leap_runtime::__private::{
-                            ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                        };
-                        (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                        use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                        (&&__leap::Judged(__value)).leap_outcome()
                     },
                 )
             }
-            ::leap_runtime::__private::Err(__blocked) => {
+            __leap::Err(__blocked) => {
                 __failed.spare();
-                ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
+                __leap::Blockable::from_blocked(__blocked)
             }
         }
     };
-    return match ::leap_runtime::__private::error_in(__failed, __value) {
-        ::leap_runtime::__private::Ok(__value) => __value,
-        ::leap_runtime::__private::Err(__error) => {
+    return match __leap::error_in(__failed, __value) {
+        __leap::Ok(__value) => __value,
+        __leap::Err(__error) => {
             let __argument0 = sku;
             let __argument1 = n;
-            use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+            use __leap::{ViaFit as _, ViaMisfit as _};
             let __fallback = recover;
-            (&::leap_runtime::__private::taking::<_, (_, _, _)>(&__fallback))
-                .leap_fits();
+            (&__leap::taking::<_, (_, _, _)>(&__fallback)).leap_fits();
             #[allow(
                 unreachable_code,
                 clippy::diverging_sub_expression,

@@ -1,52 +1,37 @@
 fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 1] = [
-            ::leap_runtime::__private::hot(::leap_runtime::__private::HotWords {
+        static __RULES: [__leap::Rule; 1] = [
+            __leap::hot(__leap::HotWords {
                 name: "sku",
-                qps: ::leap_runtime::__private::Some(1f64),
-                per_ms: ::leap_runtime::__private::None,
-                burst: ::leap_runtime::__private::None,
-                max_concurrency: ::leap_runtime::__private::None,
-                behavior: ::leap_runtime::__private::None,
-                max_wait_ms: ::leap_runtime::__private::None,
-                max_keys: ::leap_runtime::__private::None,
-                precision: ::leap_runtime::__private::None,
+                qps: __leap::Some(1f64),
+                per_ms: __leap::None,
+                burst: __leap::None,
+                max_concurrency: __leap::None,
+                behavior: __leap::None,
+                max_wait_ms: __leap::None,
+                max_keys: __leap::None,
+                precision: __leap::None,
                 except: &[],
-                mode: ::leap_runtime::__private::Mode::Enforce,
+                mode: __leap::Mode::Enforce,
             }),
         ];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
-    let __origin = ::leap_runtime::__private::origin(
-        __site,
-        || ::leap_runtime::__private::ToOrigin::to_origin(&sku),
-    );
-    let __keys = [
-        (
-            "sku",
-            ::leap_runtime::__private::key(
-                __site,
-                || ::leap_runtime::__private::ToKey::to_key(&sku),
-            ),
-        ),
-    ];
-    let __made = ::leap_runtime::__private::made(move || -> BoxFuture<
-        'static,
-        Result<u32, AppError>,
-    > {
+    let __origin = __leap::origin(__site, || __leap::ToOrigin::to_origin(&sku));
+    let __keys = [("sku", __leap::key(__site, || __leap::Keyed::to_key(&sku)))];
+    let __made = __leap::made(move || -> BoxFuture<'static, Result<u32, AppError>> {
         #[allow(clippy::shadow_same, clippy::shadow_reuse)]
         let sku = sku;
         let _ = &sku;
@@ -57,39 +42,38 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
             }
         }
     });
-    return ::leap_runtime::__private::Box::pin(async move {
+    return __leap::Box::pin(async move {
         let __begun = __site
             .begin_with(
-                &::leap_runtime::__private::Request {
+                &__leap::Request {
                     permits: __permits,
                     priority: false,
                     inbound: false,
-                    origin: ::leap_runtime::__private::Option::as_deref(&__origin),
-                    entrance: ::leap_runtime::__private::None,
+                    origin: __leap::Option::as_deref(&__origin),
+                    entrance: __leap::None,
                     keys: &__keys,
                 },
             );
-        return ::leap_runtime::__private::run_async(
+        return __leap::run_async(
                 __begun,
                 async move {
                     if false {
-                        return ::leap_runtime::__private::never::<
-                            Result<u32, AppError>,
+                        return __leap::never::<
+                            <BoxFuture<
+                                'static,
+                                Result<u32, AppError>,
+                            > as __leap::Future>::Output,
                         >();
                     }
-                    if ::leap_runtime::__private::is_turned_away() {
-                        let __blocked = ::leap_runtime::__private::turned_away();
-                        return ::leap_runtime::__private::FromBlocked::from_blocked(
-                            __blocked,
-                        );
+                    if __leap::is_turned_away() {
+                        let __blocked = __leap::turned_away();
+                        return __leap::Blockable::from_blocked(__blocked);
                     }
                     __made.await
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{
-                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                    };
-                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    (&&__leap::Judged(__value)).leap_outcome()
                 },
             )
             .await;

@@ -1,22 +1,21 @@
 fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>> {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
-    let __made = ::leap_runtime::__private::made(move || -> Pin<
+    let __made = __leap::made(move || -> Pin<
         Box<dyn Stream<Item = Result<u32, AppError>> + Send>,
     > {
         #[allow(clippy::shadow_same, clippy::shadow_reuse)]
@@ -25,21 +24,15 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
             () => Box::pin(watch(sku)),
         }
     });
-    return ::leap_runtime::__private::Box::pin(
-        ::leap_runtime::__private::run_stream(
+    return __leap::Box::pin(
+        __leap::run_stream(
             move || __site.begin(__permits),
             __made,
             |__value| {
-                use ::leap_runtime::__private::{
-                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                };
-                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                (&&__leap::Judged(__value)).leap_outcome()
             },
-            move |__blocked| {
-                ::leap_runtime::__private::once(
-                    ::leap_runtime::__private::FromBlocked::from_blocked(__blocked),
-                )
-            },
+            move |__blocked| { __leap::once(__leap::Blockable::from_blocked(__blocked)) },
         ),
     );
 }

@@ -1,38 +1,36 @@
 async fn serve() -> ! {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    ::leap_runtime::__private::run_async(
+    __leap::run_async(
             __begun,
             async move {
-                if ::leap_runtime::__private::is_turned_away() {
-                    let __blocked = ::leap_runtime::__private::turned_away();
-                    use ::leap_runtime::__private::{ViaFit as _, ViaMisfit as _};
+                if __leap::is_turned_away() {
+                    let __blocked = __leap::turned_away();
+                    use __leap::{ViaFit as _, ViaMisfit as _};
                     let __fallback = exit;
-                    (&::leap_runtime::__private::taking::<_, (_,)>(&__fallback))
-                        .leap_fits();
+                    (&__leap::taking::<_, (_,)>(&__fallback)).leap_fits();
                     __fallback(__blocked)
                 }
                 match () {
                     () => loop {}
                 }
             },
-            |_| ::leap_runtime::__private::Outcome::Success,
+            |_| __leap::Outcome::Success,
         )
         .await
 }

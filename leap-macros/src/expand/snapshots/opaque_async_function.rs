@@ -1,45 +1,42 @@
 async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
+    use ::leap_runtime::__private as __leap;
+    let __returned = __leap::Returned::new();
+    if false {
+        return __returned.never();
+    }
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
     let __begun = __site.begin(__permits);
-    return ::leap_runtime::__private::run_async(
+    return __leap::run_async(
             __begun,
             async move {
                 if false {
-                    return ::leap_runtime::__private::never::<
-                        Result<Box<dyn Iterator<Item = _>>, AppError>,
-                    >();
+                    return __returned.never();
                 }
-                if ::leap_runtime::__private::is_turned_away() {
-                    let __blocked = ::leap_runtime::__private::turned_away();
-                    return ::leap_runtime::__private::FromBlocked::from_blocked(
-                        __blocked,
-                    );
+                if __leap::is_turned_away() {
+                    let __blocked = __leap::turned_away();
+                    return __leap::Blockable::from_blocked(__blocked);
                 }
                 match () {
                     () => all().await,
                 }
             },
             |__value| {
-                use ::leap_runtime::__private::{
-                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                };
-                (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                (&&__leap::Judged(__value)).leap_outcome()
             },
         )
         .await;

@@ -1,122 +1,111 @@
 fn all() -> Result<(), Blocked> {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 8] = [
-            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
-                limit: (LIMIT) as ::leap_runtime::__private::f64,
+        static __RULES: [__leap::Rule; 8] = [
+            __leap::flow(__leap::FlowWords {
+                limit: (LIMIT) as __leap::f64,
                 per_ms: 1_000,
-                precision: ::leap_runtime::__private::Some(
-                    ::leap_runtime::__private::Precision::Strict,
-                ),
-                buckets: ::leap_runtime::__private::Some(10),
-                behavior: ::leap_runtime::__private::None,
-                warm_up_ms: ::leap_runtime::__private::None,
-                cold_factor: ::leap_runtime::__private::None,
-                max_wait_ms: ::leap_runtime::__private::None,
-                burst: ::leap_runtime::__private::None,
-                associated: ::leap_runtime::__private::None,
-                mode: ::leap_runtime::__private::Mode::Off,
+                precision: __leap::Some(__leap::Precision::Strict),
+                buckets: __leap::Some(10),
+                behavior: __leap::None,
+                warm_up_ms: __leap::None,
+                cold_factor: __leap::None,
+                max_wait_ms: __leap::None,
+                burst: __leap::None,
+                associated: __leap::None,
+                mode: __leap::Mode::Off,
             }),
-            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
+            __leap::flow(__leap::FlowWords {
                 limit: 1000f64,
                 per_ms: HOUR,
-                precision: ::leap_runtime::__private::None,
-                buckets: ::leap_runtime::__private::None,
-                behavior: ::leap_runtime::__private::None,
-                warm_up_ms: ::leap_runtime::__private::None,
-                cold_factor: ::leap_runtime::__private::None,
-                max_wait_ms: ::leap_runtime::__private::None,
-                burst: ::leap_runtime::__private::None,
-                associated: ::leap_runtime::__private::None,
-                mode: ::leap_runtime::__private::Mode::Off,
+                precision: __leap::None,
+                buckets: __leap::None,
+                behavior: __leap::None,
+                warm_up_ms: __leap::None,
+                cold_factor: __leap::None,
+                max_wait_ms: __leap::None,
+                burst: __leap::None,
+                associated: __leap::None,
+                mode: __leap::Mode::Off,
             }),
-            ::leap_runtime::__private::flow(::leap_runtime::__private::FlowWords {
+            __leap::flow(__leap::FlowWords {
                 limit: 5.5f64,
                 per_ms: 500,
-                precision: ::leap_runtime::__private::Some(
-                    ::leap_runtime::__private::Precision::Sentinel,
-                ),
-                buckets: ::leap_runtime::__private::Some(2),
-                behavior: ::leap_runtime::__private::None,
-                warm_up_ms: ::leap_runtime::__private::None,
-                cold_factor: ::leap_runtime::__private::None,
-                max_wait_ms: ::leap_runtime::__private::None,
-                burst: ::leap_runtime::__private::None,
-                associated: ::leap_runtime::__private::None,
-                mode: ::leap_runtime::__private::Mode::Off,
+                precision: __leap::Some(__leap::Precision::Sentinel),
+                buckets: __leap::Some(2),
+                behavior: __leap::None,
+                warm_up_ms: __leap::None,
+                cold_factor: __leap::None,
+                max_wait_ms: __leap::None,
+                burst: __leap::None,
+                associated: __leap::None,
+                mode: __leap::Mode::Off,
             }),
-            ::leap_runtime::__private::isolation(
-                32,
-                ::leap_runtime::__private::Some(100),
-                ::leap_runtime::__private::Mode::Off,
-            ),
-            ::leap_runtime::__private::slow_ratio(
+            __leap::isolation(32, __leap::Some(100), __leap::Mode::Off),
+            __leap::slow_ratio(
                 200,
                 0.5f64,
-                ::leap_runtime::__private::BreakerWords {
-                    min_calls: ::leap_runtime::__private::Some(20),
-                    window_ms: ::leap_runtime::__private::Some(10000),
-                    window_calls: ::leap_runtime::__private::None,
-                    open_ms: ::leap_runtime::__private::Some(2000),
-                    open_max_ms: ::leap_runtime::__private::None,
-                    probes: ::leap_runtime::__private::Some(3),
-                    recovery: ::leap_runtime::__private::None,
-                    mode: ::leap_runtime::__private::Mode::Off,
+                __leap::BreakerWords {
+                    min_calls: __leap::Some(20),
+                    window_ms: __leap::Some(10000),
+                    window_calls: __leap::None,
+                    open_ms: __leap::Some(2000),
+                    open_max_ms: __leap::None,
+                    probes: __leap::Some(3),
+                    recovery: __leap::None,
+                    mode: __leap::Mode::Off,
                 },
             ),
-            ::leap_runtime::__private::error_ratio(
+            __leap::error_ratio(
                 1f64,
-                ::leap_runtime::__private::BreakerWords {
-                    min_calls: ::leap_runtime::__private::Some(20),
-                    window_ms: ::leap_runtime::__private::Some(10000),
-                    window_calls: ::leap_runtime::__private::None,
-                    open_ms: ::leap_runtime::__private::Some(2000),
-                    open_max_ms: ::leap_runtime::__private::None,
-                    probes: ::leap_runtime::__private::Some(3),
-                    recovery: ::leap_runtime::__private::None,
-                    mode: ::leap_runtime::__private::Mode::Off,
+                __leap::BreakerWords {
+                    min_calls: __leap::Some(20),
+                    window_ms: __leap::Some(10000),
+                    window_calls: __leap::None,
+                    open_ms: __leap::Some(2000),
+                    open_max_ms: __leap::None,
+                    probes: __leap::Some(3),
+                    recovery: __leap::None,
+                    mode: __leap::Mode::Off,
                 },
             ),
-            ::leap_runtime::__private::error_count(
+            __leap::error_count(
                 10,
-                ::leap_runtime::__private::BreakerWords {
-                    min_calls: ::leap_runtime::__private::Some(20),
-                    window_ms: ::leap_runtime::__private::Some(10000),
-                    window_calls: ::leap_runtime::__private::None,
-                    open_ms: ::leap_runtime::__private::Some(2000),
-                    open_max_ms: ::leap_runtime::__private::None,
-                    probes: ::leap_runtime::__private::Some(3),
-                    recovery: ::leap_runtime::__private::None,
-                    mode: ::leap_runtime::__private::Mode::Off,
+                __leap::BreakerWords {
+                    min_calls: __leap::Some(20),
+                    window_ms: __leap::Some(10000),
+                    window_calls: __leap::None,
+                    open_ms: __leap::Some(2000),
+                    open_max_ms: __leap::None,
+                    probes: __leap::Some(3),
+                    recovery: __leap::None,
+                    mode: __leap::Mode::Off,
                 },
             ),
-            ::leap_runtime::__private::authority(
-                const { &["web", ::leap_runtime::__private::name(BATCH)] },
+            __leap::authority(
+                const { &["web", __leap::name(BATCH)] },
                 &[],
-                ::leap_runtime::__private::Mode::Off,
+                __leap::Mode::Off,
             ),
         ];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::Some(::leap_runtime::__private::name(NAME)),
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::Some(__leap::name(NAME)),
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
-        const __PERMITS: ::leap_runtime::__private::u32 = ::leap_runtime::__private::permits(
-            2 * PERMITS,
-        );
+        const __PERMITS: __leap::u32 = __leap::permits(2 * PERMITS);
         (&__SITE, __PERMITS)
     };
     let mut __entry = __site.enter(__permits);
     return match __entry {
-        ::leap_runtime::__private::Ok(ref mut __entry) => {
-            ::leap_runtime::__private::run(
+        __leap::Ok(ref mut __entry) => {
+            __leap::run(
                 __entry,
                 move || -> Result<(), Blocked> {
                     match () {
@@ -124,15 +113,11 @@ fn all() -> Result<(), Blocked> {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{
-                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                    };
-                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    (&&__leap::Judged(__value)).leap_outcome()
                 },
             )
         }
-        ::leap_runtime::__private::Err(__blocked) => {
-            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
-        }
+        __leap::Err(__blocked) => __leap::Blockable::from_blocked(__blocked),
     };
 }

@@ -1,25 +1,24 @@
 fn check(order: &Order) -> Answer {
+    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
-        static __RULES: [::leap_runtime::__private::Rule; 0] = [];
-        fn __here() -> &'static ::leap_runtime::__private::str {
-            ::leap_runtime::__private::path_of(
-                ::leap_runtime::__private::type_name_of_val(&__here),
-            )
+        static __RULES: [__leap::Rule; 0] = [];
+        fn __here() -> &'static __leap::str {
+            __leap::path_of(__leap::type_name_of_val(&__here))
         }
-        static __SITE: ::leap_runtime::__private::CallSite = ::leap_runtime::__private::CallSite::new(
-            ::leap_runtime::__private::None,
+        static __SITE: __leap::CallSite = __leap::CallSite::new(
+            __leap::None,
             __here,
             &__RULES,
         );
-        ::leap_runtime::__private::catalogued! {
-            ::leap_runtime::__private::Place.listed(& __SITE)
+        __leap::catalogued! {
+            __leap::Place.listed(& __SITE)
         }
         (&__SITE, 1)
     };
     let mut __entry = __site.enter(__permits);
     return match __entry {
-        ::leap_runtime::__private::Ok(ref mut __entry) => {
-            ::leap_runtime::__private::run_judged(
+        __leap::Ok(ref mut __entry) => {
+            __leap::run_judged(
                 __entry,
                 move || -> Answer {
                     #[allow(clippy::shadow_same, clippy::shadow_reuse)]
@@ -29,35 +28,26 @@ fn check(order: &Order) -> Answer {
                     }
                 },
                 |__value| {
-                    use ::leap_runtime::__private::{
-                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
-                    };
+                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
                     let __returned = __value;
-                    if let ::leap_runtime::__private::Some(__error) = ::leap_runtime::__private::error_of(
-                        __returned,
-                    ) {
+                    if let __leap::Some(__error) = __leap::error_of(__returned) {
                         match __error {
                             AppError::Invalid(_) | AppError::Gone => {
-                                return ::leap_runtime::__private::Outcome::Ignored;
+                                return __leap::Outcome::Ignored;
                             }
                             _ => {}
                         }
                     }
-                    if ::leap_runtime::__private::holds(
-                        __value,
-                        |answer| answer.is_ok(),
-                    ) {
-                        return ::leap_runtime::__private::Outcome::Success;
+                    if __leap::holds(__value, |answer| answer.is_ok()) {
+                        return __leap::Outcome::Success;
                     }
-                    if ::leap_runtime::__private::holds(__value, Answer::is_broken) {
-                        return ::leap_runtime::__private::Outcome::Exception;
+                    if __leap::holds(__value, Answer::is_broken) {
+                        return __leap::Outcome::Exception;
                     }
-                    (&&::leap_runtime::__private::Judged(__value)).leap_outcome()
+                    (&&__leap::Judged(__value)).leap_outcome()
                 },
             )
         }
-        ::leap_runtime::__private::Err(__blocked) => {
-            ::leap_runtime::__private::FromBlocked::from_blocked(__blocked)
-        }
+        __leap::Err(__blocked) => __leap::Blockable::from_blocked(__blocked),
     };
 }
