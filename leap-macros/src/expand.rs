@@ -9,7 +9,7 @@ mod site;
 mod types;
 mod values;
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Path, ReturnType, Signature};
 
@@ -61,14 +61,13 @@ impl<'a> Expansion<'a> {
             Runs::Body | Runs::Async => Returned::of(&guarded.function.sig, leap),
             Runs::Made(made) => Returned::of_made(made, leap),
         };
-        let (named, params) = params::name_params(guarded);
-        // An async block that is the whole body takes from the parameters what it uses, as in the plain function.
-        let is_untouched = matches!(&guarded.runs, Runs::Made(Made { block: Some(_), .. }))
-            && !guarded.fallback.as_ref().is_some_and(Fallback::wants_arguments)
-            && !params.iter().any(|param| param.is_lent);
-        if is_untouched {
+        // An async block that is the whole body takes from the parameters what it uses, as in the plain function. Only a
+        // fallback that is given all of them needs a name for each.
+        let is_block = matches!(&guarded.runs, Runs::Made(Made { block: Some(_), .. }));
+        if is_block && !guarded.fallback.as_ref().is_some_and(Fallback::takes_all) {
             return Self { guarded, leap, named: None, params: Vec::new(), returned };
         }
+        let (named, params) = params::name_params(guarded, is_block);
         Self { guarded, leap, named: Some(named), params, returned }
     }
 
@@ -78,7 +77,7 @@ impl<'a> Expansion<'a> {
 
     fn rebind(&self) -> TokenStream {
         match &self.named {
-            Some(_) => params::rebind(&self.guarded.function.sig, &self.params),
+            Some(_) => params::rebind(&self.guarded.function.sig, &self.params, self.is_block()),
             None => TokenStream::new(),
         }
     }
@@ -91,6 +90,11 @@ impl<'a> Expansion<'a> {
     /// Whether the body had the arguments when a call is answered.
     fn is_answered_after_the_body(&self) -> bool {
         self.after().is_some() || self.is_made()
+    }
+
+    /// Whether the body is nothing but an async block.
+    fn is_block(&self) -> bool {
+        matches!(&self.guarded.runs, Runs::Made(Made { block: Some(_), .. }))
     }
 
     /// Whether the body has run when a call enters.
@@ -146,7 +150,7 @@ impl<'a> Expansion<'a> {
     /// Runs the body where it stands.
     fn of_body(&self) -> TokenStream {
         let (guarded, leap, ty) = (self.guarded, self.leap, &self.returned.ty);
-        let judge = judge::judge(&guarded.verdict, &self.returned, leap);
+        let judge = judge::judge(guarded, &self.returned, leap);
         let Answer { given, tokens: answer } = self.turned_away(Place::Function);
         let (site, enter) = (self.site(), request::enter(guarded, leap));
         let body = self.closure(ty);
@@ -217,11 +221,27 @@ impl<'a> Expansion<'a> {
         let leap = self.leap;
         let (site, body) = (self.site(), self.make());
         let (bind, begin) = request::begin_later(self.guarded, leap);
-        let run = self.awaited(&quote_spanned! {ours()=> __made.await}, ours());
         // The fallback gets its arguments when the body has had them.
         let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
-        let hint = self.after().map(|_| self.hint());
-        let future = quote_spanned! {ours()=> async move { #hint let __begun = #begin; #run }};
+        let judge = judge::judge(self.guarded, &self.returned, leap);
+        let Answer { given, tokens: answer } = self.turned_away(Place::Block);
+        let hint = self.hint();
+        let begin = quote_spanned! {ours()=> move || #begin};
+        let answer = quote_spanned! {ours()=> move |#given| async move { #hint #answer }};
+        let future = match self.after() {
+            None => quote_spanned! {ours()=> #leap::run_made(#begin, __made, #judge, #answer)},
+            Some(fallback) => {
+                let after = self.answer_failed(fallback, Place::Block);
+                quote_spanned! {ours()=>
+                    async move {
+                        #hint
+                        let __failed = &#leap::Failed::new();
+                        let __value = #leap::run_made_noted(#begin, __failed, __made, #judge, #answer).await;
+                        #after
+                    }
+                }
+            }
+        };
         let future = pinned(future, made, leap);
         quote_spanned! {ours()=> #kept #site #bind #body return #future; }
     }
@@ -231,7 +251,7 @@ impl<'a> Expansion<'a> {
         let leap = self.leap;
         let (site, body) = (self.site(), self.make());
         let (bind, begin) = request::begin_later(self.guarded, leap);
-        let judge = judge::judge(&self.guarded.verdict, &self.returned, leap);
+        let judge = judge::judge(self.guarded, &self.returned, leap);
         let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
         let Answer { given, tokens: answer } = self.turned_away(Place::Closure);
         let answer = match &self.guarded.fallback {
@@ -261,7 +281,7 @@ impl<'a> Expansion<'a> {
     fn awaited(&self, body: &TokenStream, at_body: Span) -> TokenStream {
         let leap = self.leap;
         let hint = self.hint();
-        let judge = judge::judge(&self.guarded.verdict, &self.returned, leap);
+        let judge = judge::judge(self.guarded, &self.returned, leap);
         let Answer { given, tokens: answer } = self.turned_away(Place::Block);
         let block = quote_spanned! {ours()=>
             #hint
@@ -274,7 +294,12 @@ impl<'a> Expansion<'a> {
         let (future, block) = (quote_spanned! {at_body=> async move}, braced(block, at_body));
         let block = quote! { #future #block };
         match self.after() {
-            None => self.returns(&quote_spanned! {ours()=> #leap::run_async(__begun, #block, #judge).await}),
+            None => {
+                // A judge that is all ours need not be contained.
+                let run = if self.guarded.verdict.is_asked() { "run_async_judged" } else { "run_async" };
+                let run = Ident::new(run, ours());
+                self.returns(&quote_spanned! {ours()=> #leap::#run(__begun, #block, #judge).await})
+            }
             Some(fallback) => {
                 let answer = self.answer_failed(fallback, Place::Block);
                 quote_spanned! {ours()=>

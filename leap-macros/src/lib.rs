@@ -17,7 +17,7 @@ use proc_macro2::TokenStream;
 /// #[guarded(resource = "orders.create", qps = 100, slow_rt_ms = 200)]
 /// async fn create(order: Order) -> Result<Id, AppError> { /* … */ }      // AppError: From<Blocked>
 ///
-/// #[guarded(resource = "stock.read", max_concurrency = 32, error_ratio = 0.5, fallback = last_known)]
+/// #[guarded(resource = "stock.read", max_concurrency = 32, slow_rt_ms = 50, fallback = last_known)]
 /// fn stock(sku: &str) -> u32 { /* … */ }
 /// fn last_known(sku: &str, blocked: Blocked) -> u32 { /* … */ }
 ///
@@ -38,12 +38,15 @@ use proc_macro2::TokenStream;
 /// # Arguments
 ///
 /// All are optional. A number is a literal, which is checked at once, or a const expression, which is checked when the
-/// function is compiled: a rule that makes no sense cannot be written. Const expressions see neither generic parameters
+/// function is compiled: a rule that makes no sense cannot be written. As constants, names are `&str`, times and what ends in
+/// `_ms` `u64`, limits and ratios any number, all other numbers `u32`. Const expressions see neither generic parameters
 /// nor `Self`, as all callers share one guard. What does not go together is an error where it is written.
+///
+/// ## The call
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
-/// | `resource`, or a bare literal in first place | name, at most 1 024 bytes | the function's path with its type: `shop::Cart::add` | the resource that calls enter |
+/// | `resource`, or a bare literal in first place | name, a literal or a constant, at most 1 024 bytes | the function's path with its type: `shop::Cart::add`, `shop::Shelf<_>::add`, `<shop::Cart as shop::Store>::add`; `shop::Store::add` of a default body | the resource that calls enter |
 /// | `permits` | whole number from 1 | 1 | the permits that one call asks for; they are what limits count |
 /// | `priority` | the word alone, or `= true`, `= false` | no | a call that a limit would refuse may wait for a place in the next window |
 /// | `inbound` | the word alone, or `= true`, `= false` | outbound | the call comes from outside of this process: rules for the system as a whole look at it |
@@ -57,6 +60,8 @@ use proc_macro2::TokenStream;
 /// | `mode` | `enforce`, `off`, `shadow` | `enforce` | for all rules of this attribute: `off` keeps and shows them, and blocks nothing; `shadow` asks them as well, and shows what they would have done |
 /// | `skip` | the word alone, on a method in a guarded `impl` block | | leaves the method out |
 /// | `crate` | path | `::leap_runtime` | the runtime, if it has another name or comes through another crate |
+///
+/// ## Limits per interval
 ///
 /// Limits on permits per interval: `qps` and each `rate` become a `FlowRule`. All but the first two stand inside a `rate(…)`, or outside,
 /// where they are `qps`'s:
@@ -76,6 +81,8 @@ use proc_macro2::TokenStream;
 ///
 /// With a throttle a limit may be any number from 0: `qps = 0.5, behavior = throttle` lets one call start in two seconds.
 ///
+/// ## Calls in flight
+///
 /// A limit on calls in flight, an `IsolationRule`:
 ///
 /// | argument | value | unit, default | what it is |
@@ -83,7 +90,10 @@ use proc_macro2::TokenStream;
 /// | `max_concurrency` | whole number; 0 blocks all | permits | at most so many in flight |
 /// | `queue_ms` | whole number | 0 ms: no queue | calls above it queue for so long, first come, first served |
 ///
-/// Circuit breakers, a `BreakerRule` for each of the first three that is given:
+/// ## Breakers
+///
+/// Circuit breakers, a `BreakerRule` for each of the first three that is given. An *exception* is an `Err`, a panic, and what
+/// `err_if` says: a function that returns no `Result` needs that for a breaker on errors.
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
@@ -99,7 +109,9 @@ use proc_macro2::TokenStream;
 /// | `recovery` | `probes`, `ramp` | `probes` | what is let through then: a few probes, or a rising share of the calls |
 /// | `probes` | 1 to 1 023 | 1 | probes that must succeed to close the breaker |
 ///
-/// Limits for each value of a key (*hot parameters*), in any number of `hot(…)`, each a `HotRule`:
+/// ## Hot parameters
+///
+/// Limits for each value of a key, in any number of `hot(…)`, each a `HotRule`:
 ///
 /// | argument | value | unit, default | what it is |
 /// | --- | --- | --- | --- |
@@ -116,6 +128,8 @@ use proc_macro2::TokenStream;
 /// | `except("vip" => 1_000, 42 => 1)` | texts, whole numbers, `true`, `false`, characters; numbers | | other limits for single values: rates where there is a `qps`, else permits in flight |
 ///
 /// A `hot(key = …)` without a limit has none of its own: it gives the key to rules that are loaded.
+///
+/// ## Authority
 ///
 /// Who may call, by [origin](#keys-and-origins), an `AuthorityRule`:
 ///
@@ -184,17 +198,17 @@ use proc_macro2::TokenStream;
 /// `Clone`.
 ///
 /// ```text
-/// fallback = last_known                             // a function: gets `self`, every argument, and then the `Blocked`
+/// fallback = last_known                             // a function: is given `self`, every argument, and then the `Blocked`
+/// fallback = Self::last_known                       // the same, of a method
 /// fallback = |sku, blocked| guess(sku)              // a closure: the same
 /// fallback = guess(sku)                             // an expression: evaluated as written, the arguments in scope,
 /// fallback = Err(AppError::Busy(blocked))           //     and the `Blocked` as `blocked`
 /// fallback = self.last_known(sku).await             //     in an async function it may await
-/// fallback = None
+/// fallback = DEFAULT                                // a value; if its name does not look like one: { default_value }
 /// ```
 ///
-/// An async function's fallback may be async or not: if what a path, a closure or a call gives is a future, it is awaited.
-/// Anything else is a value. One that never returns (`panic!(…)`, a function that is `-> !`) will do; in an async function
-/// a call of such a function stands in braces: `fallback = { exit(1) }`.
+/// A function or closure that is given to an async function may be async or not: if it gives a future, that is awaited.
+/// One that never returns will do; in an async function it is called by an expression, `fallback = exit(1)`.
 ///
 /// `fallback_on = error` has it answer calls that failed instead, and `fallback_on = any` both. It is then given the `E` of
 /// the `Err`, in an expression as `error`; with `any` a block is first made one by `From<Blocked>`. What `ignore` or
@@ -203,7 +217,7 @@ use proc_macro2::TokenStream;
 /// names, must be `Copy`, as references are.
 ///
 /// ```text
-/// #[guarded("stock.read", error_ratio = 0.5, fallback_on = any, fallback = from_cache(sku))]
+/// #[guarded("stock.read", error_ratio = 0.5, fallback_on = any, fallback = from_cache(sku).await)]
 /// async fn stock(sku: &str, order: Order) -> Result<u32, AppError> { /* … */ }
 /// ```
 ///
@@ -214,7 +228,8 @@ use proc_macro2::TokenStream;
 /// or dropped. What stands in the body before the future runs when the function is called, blocked or not, as it would without
 /// the attribute. So the body has had the arguments when the `fallback` is asked, and those that this wants must be `Copy`. A
 /// body that is nothing but an async block, in `Box::pin` or not, is as that of an `async fn`: so are the methods of
-/// `async_trait`, whichever attribute stands first.
+/// `async_trait`, whichever attribute stands first. The fallback gives what the future yields, or, as a function or closure, a
+/// future of that.
 ///
 /// A stream (`impl Stream`, `Pin<Box<dyn Stream>>`, `BoxStream`, with the feature `stream`) is one call from its first poll to
 /// its end. It ends as the worst of its items was judged, also if it is dropped after that; one that is dropped before
@@ -240,7 +255,9 @@ use proc_macro2::TokenStream;
 /// ```
 ///
 /// Every method is guarded as if the attribute stood on it: a resource of its own, with limits of its own, called by its
-/// type and its name.
+/// type and its name. So there is no `resource` for a block, and what names a parameter (`hot`, a `fallback`) has to suit each
+/// of its methods. An attribute of a method's own takes the place of the block's, all of it; it is known by its name,
+/// `guarded`, and does not depend on a `cfg`.
 ///
 /// # What it writes
 ///
@@ -331,6 +348,9 @@ use proc_macro2::TokenStream;
 /// # What it does not do
 ///
 /// `scope`, `on_empty`, `on_fail` and `span` are kept for later and answer "not supported yet".
+///
+/// A closure that is returned as a bare `impl Fn(&str)` has to say the types of its parameters: the body does not know the
+/// bound.
 ///
 /// The body becomes a closure, so `#[track_caller]` no longer tells *it* its caller's place. A closure cannot be guarded:
 /// attributes on expressions are not stable; put the function that it calls under guard, or enter by

@@ -101,6 +101,13 @@ impl Guarded {
     }
 }
 
+impl Guarded {
+    /// Whether it arms a breaker that hears of errors only.
+    pub(crate) fn has_breaker_on_errors(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule, Rule::ErrorRatio { .. } | Rule::ErrorCount { .. }))
+    }
+}
+
 fn value<T>(given: Option<Given<T>>) -> Option<T> {
     given.map(|given| given.value)
 }

@@ -1,7 +1,7 @@
 //! What an expansion of `#[guarded]` calls. Nothing in here is for anyone else, and all of it may change.
 #![expect(missing_debug_implementations, reason = "nothing in here is held by anybody")]
 
-use std::future::Future;
+use std::future::{Future, Pending};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::pin::Pin;
@@ -26,9 +26,10 @@ pub use crate::callsite::CallSite;
 #[cfg(feature = "catalog")]
 pub use crate::catalog::{Listed, Place, submit};
 pub use crate::check::call::Request;
+pub use crate::entry::GuardedMade;
 #[cfg(feature = "stream")]
 pub use crate::entry::GuardedStream;
-pub use crate::entry::{Begun, Entry, Guarded, Judge, Waiting, is_turned_away, turned_away};
+pub use crate::entry::{Begun, Calm, Entry, Guarded, Judge, Waiting, is_turned_away, turned_away};
 pub use crate::event::Outcome;
 pub use crate::key::{Key, ToKey as Keyed};
 pub use crate::rule::{Mode, Precision, Rule};
@@ -69,7 +70,17 @@ pub fn run_judged<R>(entry: &mut Entry, body: impl FnOnce() -> R, judge: impl Fn
 /// As [`run`], for async functions: waits where the call has to, and ends it when the future is ready. The future asks
 /// [`is_turned_away`] first of all, and if so answers a call that was blocked.
 #[inline]
-pub fn run_async<F, J>(begun: Begun, future: F, judge: J) -> Guarded<F, J>
+pub fn run_async<F, J>(begun: Begun, future: F, judge: J) -> Guarded<F, Calm<J>>
+where
+    F: Future,
+    J: FnOnce(&F::Output) -> Outcome,
+{
+    Guarded::new(begun, future, Calm(judge))
+}
+
+/// As [`run_async`], for a `judge` that asks the user's predicates: a panic in it is contained and counts as an exception.
+#[inline]
+pub fn run_async_judged<F, J>(begun: Begun, future: F, judge: J) -> Guarded<F, J>
 where
     F: Future,
     J: FnOnce(&F::Output) -> Outcome,
@@ -105,16 +116,19 @@ pub struct Noting<'a, J> {
 }
 
 impl<R, J: FnOnce(&R) -> Outcome> Judge<R> for Noting<'_, J> {
-    fn judge(self, value: &R, said: Option<Outcome>) -> Outcome {
-        let outcome = self.judge.judge(value, said);
-        let noted = if outcome == Outcome::Exception { FAILED } else { FINE };
-        self.failed.0.store(noted, Ordering::Relaxed);
-        outcome
+    /// Also if it is not counted: what becomes of an error does not depend on whether guarding is on.
+    fn settle(self, entry: &mut Entry, value: &R) {
+        entry.settle(|said| {
+            let outcome = said.unwrap_or_else(|| (self.judge)(value));
+            let noted = if outcome == Outcome::Exception { FAILED } else { FINE };
+            self.failed.0.store(noted, Ordering::Relaxed);
+            outcome
+        });
     }
 }
 
-/// Whether a call ended as an exception, so that its fallback is to answer. Nobody says so of a call that was not counted,
-/// and of a blocked one: an `Err` is all that is known of those.
+/// Whether a call ended as an exception, so that its fallback is to answer. Nobody says so of a blocked one, or where a
+/// predicate has panicked: an `Err` is all that is known then.
 pub struct Failed(AtomicU8);
 
 const UNKNOWN: u8 = 0;
@@ -213,7 +227,8 @@ impl<F, A> ViaMisfit<F> for &Taking<'_, F, A> {}
     label = "given every argument, and then why it is asked",
     note = "a fallback takes the arguments of the function, `self` first, and then the `Blocked`, or with \
             `fallback_on` the error",
-    note = "where it takes less, write the call as it is meant: `fallback = f(sku)`"
+    note = "where it takes less, write the call as it is meant: `fallback = f(sku)`",
+    note = "and where it is a value, put it in braces: `fallback = {{ Reply::Busy }}`"
 )]
 pub trait TakesEveryArgument {}
 
@@ -245,6 +260,37 @@ pub fn made<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// As [`run_async_judged`], for a future that the body has made, whose call `begin` makes when it is first polled. `answer`
+/// gives another in its place, if the call was turned away.
+pub fn run_made<B, F, J, A, O>(begin: B, future: F, judge: J, answer: A) -> GuardedMade<B, F, J, A, O>
+where
+    B: FnOnce() -> Begun,
+    F: Future,
+    J: FnOnce(&F::Output) -> Outcome,
+    A: FnOnce(Blocked) -> O,
+    O: Future<Output = F::Output>,
+{
+    GuardedMade::new(begin, future, judge, answer)
+}
+
+/// The same, and notes whether the call failed.
+pub fn run_made_noted<'a, B, F, J, A, O>(
+    begin: B,
+    failed: &'a Failed,
+    future: F,
+    judge: J,
+    answer: A,
+) -> GuardedMade<B, F, Noting<'a, J>, A, O>
+where
+    B: FnOnce() -> Begun,
+    F: Future,
+    J: FnOnce(&F::Output) -> Outcome,
+    A: FnOnce(Blocked) -> O,
+    O: Future<Output = F::Output>,
+{
+    GuardedMade::new(begin, future, Noting { judge, failed }, answer)
+}
+
 /// As [`run_async`], for a stream, whose call `begin` makes when it is first polled. `answer` gives another in its place, if
 /// the call was turned away.
 #[cfg(feature = "stream")]
@@ -258,6 +304,15 @@ where
 {
     GuardedStream::new(begin, stream, judge, answer)
 }
+
+/// What the fallback of a stream gives.
+#[cfg(feature = "stream")]
+pub fn stream<S: Stream>(stream: S) -> S {
+    stream
+}
+
+#[cfg(not(feature = "stream"))]
+pub fn stream<S>(_: S) {}
 
 /// A stream of one item.
 #[cfg(feature = "stream")]
@@ -617,6 +672,10 @@ pub struct Judged<'a, T>(pub &'a T);
 
 pub trait ViaResult {
     fn leap_outcome(&self) -> Outcome;
+
+    fn leap_outcome_or_error(&self) -> Outcome {
+        self.leap_outcome()
+    }
 }
 
 impl<T, E> ViaResult for &Judged<'_, Result<T, E>> {
@@ -634,12 +693,50 @@ pub trait ViaUnseenFuture {
     fn leap_outcome(&self) -> Outcome {
         Outcome::Success
     }
+
+    #[deprecated(
+        note = "the attribute does not see that this type is a future, so its breaker hears of none of its errors; return \
+                `impl Future`, `Pin<Box<dyn Future>>` or `BoxFuture`, or guard the function that runs"
+    )]
+    fn leap_outcome_or_error(&self) -> Outcome {
+        Outcome::Success
+    }
 }
 
 impl<T: Future> ViaUnseenFuture for &&Judged<'_, T> {}
 
+pub trait ViaUnseenStream {
+    #[deprecated(
+        note = "the attribute does not see that this type is a stream, so the call ends when the stream is made, not when it \
+                ends; return `impl Stream`, `Pin<Box<dyn Stream>>` or `BoxStream`; `#[allow(deprecated)]`, if only the making \
+                is meant"
+    )]
+    fn leap_outcome(&self) -> Outcome {
+        Outcome::Success
+    }
+
+    #[deprecated(
+        note = "the attribute does not see that this type is a stream, so its breaker hears of none of its errors; return \
+                `impl Stream`, `Pin<Box<dyn Stream>>` or `BoxStream`"
+    )]
+    fn leap_outcome_or_error(&self) -> Outcome {
+        Outcome::Success
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<T: Stream> ViaUnseenStream for &&Judged<'_, T> {}
+
 pub trait ViaAny {
     fn leap_outcome(&self) -> Outcome {
+        Outcome::Success
+    }
+
+    #[deprecated(
+        note = "this function has a breaker on errors, and returns no `Result`: only a panic counts, so it will not open; say \
+                what is an error by `err_if = predicate`"
+    )]
+    fn leap_outcome_or_error(&self) -> Outcome {
         Outcome::Success
     }
 }
@@ -675,15 +772,14 @@ pub fn holds<R>(returned: &R, predicate: impl FnOnce(&R) -> bool) -> bool {
     predicate(returned)
 }
 
-/// What the fallback `A` of an async function gives, whose type is to say whether it is to be awaited: if it is a future of
-/// what the function returns.
+/// What the fallback of an async function gave, whose type is to say whether it is to be awaited: if it is a future of what
+/// the function returns.
 pub struct Answer<A, R>(PhantomData<fn() -> (A, R)>);
 
 impl<A, R> Answer<A, R> {
-    /// By value: a future keeps room for what it has borrowed, even when that has moved on. The fallback is called when it is
-    /// awaited, so that a value which is no future is kept nowhere.
-    pub fn of<F: FnOnce() -> A>(fallback: F) -> (F, Self) {
-        (fallback, Self(PhantomData))
+    /// By value: a future keeps room for what it has borrowed, even when that has moved on.
+    pub fn of(answer: A) -> (A, Self) {
+        (answer, Self(PhantomData))
     }
 }
 
@@ -691,8 +787,8 @@ impl<A, R> Answer<A, R> {
 pub struct AnswerOfAny<A>(PhantomData<fn() -> A>);
 
 impl<A> AnswerOfAny<A> {
-    pub fn of<F: FnOnce() -> A>(fallback: F) -> (F, Self) {
-        (fallback, Self(PhantomData))
+    pub fn of(answer: A) -> (A, Self) {
+        (answer, Self(PhantomData))
     }
 }
 
@@ -717,32 +813,38 @@ impl<A, R> ViaValue for &Answer<A, R> {}
 impl<A> ViaValue for &AnswerOfAny<A> {}
 
 /// The answer is awaited.
+#[derive(Clone, Copy)]
 pub struct AsFuture;
 
-impl AsFuture {
-    pub fn settle<A: Future>(self, fallback: impl FnOnce() -> A) -> A {
-        fallback()
-    }
-}
-
 /// The answer is what the function returns.
+#[derive(Clone, Copy)]
 pub struct AsValue;
 
+impl AsFuture {
+    /// The value and the future that an answer is: one of them. They go separate ways, so that a value is nothing that is
+    /// kept while a future is awaited: it need not be `Send`.
+    pub fn split<A: Future>(self, answer: A) -> (Option<A::Output>, Option<A>) {
+        (None, Some(answer))
+    }
+
+    pub fn is_value(self) -> bool {
+        false
+    }
+}
+
 impl AsValue {
-    pub fn settle<A, F: FnOnce() -> A>(self, fallback: F) -> Later<F> {
-        Later(Some(fallback))
+    pub fn split<A>(self, answer: A) -> (Option<A>, Option<Pending<A>>) {
+        (Some(answer), None)
+    }
+
+    pub fn is_value(self) -> bool {
+        true
     }
 }
 
-/// The value of a function that is called when it is awaited.
-pub struct Later<F>(Option<F>);
-
-impl<F> Unpin for Later<F> {}
-
-impl<A, F: FnOnce() -> A> Future for Later<F> {
-    type Output = A;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<A> {
-        Poll::Ready(self.0.take().expect("it is awaited once")())
-    }
+/// That one of the two which it is.
+pub fn one<T>(value: Option<T>) -> T {
+    value.expect("asked of the one that there is")
 }
+
+pub use std::mem::drop;

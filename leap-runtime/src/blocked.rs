@@ -526,7 +526,8 @@ pub(crate) fn readable(time: Duration) -> Duration {
     label = "a blocked call has to return something of this type",
     note = "return a `Result<_, E>` with an error type of yours, and add `impl From<leap_runtime::Blocked> for E`",
     note = "or name a function to call instead: `#[guarded(.., fallback = path)]`",
-    note = "or implement `leap_runtime::FromBlocked` for the return type"
+    note = "or implement `leap_runtime::FromBlocked` for the return type, if that is yours",
+    note = "or, of a method in a guarded `impl` block, leave it out: `#[guarded(skip)]`"
 )]
 pub trait FromBlocked {
     /// What a blocked call returns.

@@ -28,8 +28,10 @@ impl Marks {
     /// Those of a body that has said nothing yet.
     pub(crate) const INSIDE: Self = Self(INSIDE);
 
-    /// Those of a future that is to answer that its call was blocked: there is no call to be marked.
-    pub(crate) const TURNED_AWAY: Self = Self(TURNED_AWAY);
+    /// The same, of a future that is to answer that its call was blocked: there is no other call to be marked.
+    pub(crate) fn turned_away(self) -> Self {
+        Self(self.0 | TURNED_AWAY)
+    }
 
     /// Whether the future that is being polled is to answer that its call was blocked.
     #[inline]

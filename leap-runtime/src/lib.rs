@@ -20,7 +20,7 @@
 //!     Ok(item.len() as u64)
 //! }
 //!
-//! #[guarded(resource = "stock.read", max_concurrency = 32, error_ratio = 0.5, fallback = last_known)]
+//! #[guarded(resource = "stock.read", max_concurrency = 32, slow_rt_ms = 50, fallback = last_known)]
 //! fn stock(sku: &str) -> u32 {
 //!     sku.len() as u32
 //! }

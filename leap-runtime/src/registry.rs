@@ -757,7 +757,7 @@ pub fn registry() -> Registry {
     in_scope().unwrap_or_else(|| global().clone())
 }
 
-/// Futures that carry a registry with them.
+/// Futures that carry a registry with them. A task that such a future spawns is outside, unless its own future carries it too.
 pub trait InRegistry: Future + Sized {
     /// Runs this future with `registry` in scope: guarded functions that it calls use it instead of the global one.
     ///

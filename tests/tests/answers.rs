@@ -77,7 +77,7 @@ fn by_call(sku: String, n: u8) -> String {
     format!("{sku}{n}")
 }
 
-#[guarded("call in async", qps = 1, fallback = twice_async(sku))]
+#[guarded("call in async", qps = 1, fallback = twice_async(sku).await)]
 async fn by_call_in_async(sku: String, n: u8) -> String {
     format!("{sku}{n}")
 }
@@ -106,6 +106,34 @@ fn by_parts((a, mut b): (u8, u32), _: String) -> u32 {
 #[guarded("macro", qps = 1, fallback = format!("{sku} {blocked:.0}"))]
 fn by_macro(sku: &str) -> String {
     sku.to_owned()
+}
+
+const DEFAULT: usize = 7;
+
+#[guarded("constant", qps = 0, fallback = DEFAULT)]
+fn by_constant() -> usize {
+    1
+}
+
+#[guarded("parameter", qps = 0, fallback = sku)]
+async fn by_parameter(sku: String) -> String {
+    sku + "!"
+}
+
+#[guarded("blocked itself", qps = 0, fallback = Some(blocked))]
+fn by_blocked() -> Option<Blocked> {
+    None
+}
+
+#[guarded("text", qps = 0, fallback = "nothing")]
+fn by_literal() -> &'static str {
+    "something"
+}
+
+/// What an expression is, it learns from what the function returns.
+#[guarded("inferred", qps = 0, fallback = n.into())]
+async fn by_inference(n: u8) -> u64 {
+    u64::from(n) + 1
 }
 
 #[guarded("value", qps = 1, fallback = None)]
@@ -169,7 +197,7 @@ fn from_one(n: u8, _: Blocked) -> std::ops::Range<u8> {
     1..n
 }
 
-#[guarded("opaque future", qps = 1, fallback = from_two(n))]
+#[guarded("opaque future", qps = 1, fallback = from_two(n).await)]
 async fn by_opaque_future(n: u8) -> Result<impl Iterator<Item = u8>, AppError> {
     Ok(0..n)
 }
@@ -189,6 +217,12 @@ async fn by_value_that_is_not_send() -> Rc<u8> {
 #[guarded("functions", qps = 1, fallback = |_, _| Box::new(|text: &str| text.len() + 1))]
 fn by_function(n: usize) -> Box<dyn Fn(&str) -> usize> {
     Box::new(move |text| text.len() + n)
+}
+
+#[guarded("seems", qps = 0, fallback = { let blocked = u8::from(a); blocked })]
+fn by_what_seems((a, mut b): (bool, u8)) -> u8 {
+    b += u8::from(a);
+    b
 }
 
 struct Shop {
@@ -258,6 +292,9 @@ fn an_expression_is_evaluated_as_written_with_the_arguments_and_the_block() {
         assert_eq!(by_macro("a"), "a");
         assert_eq!(by_macro("a"), "a `macro` is blocked: its limit of 1 per 1s is reached; retry after 1s");
         assert_eq!([by_value("a"), by_value("a")], [Some(1), None]);
+        assert_eq!((by_constant(), now(by_parameter("a".into())), by_literal()), (7, "a".into(), "nothing"));
+        assert_eq!(by_blocked().unwrap().resource(), "blocked itself");
+        assert_eq!(now(by_inference(7)), 7);
         assert_eq!([by_block(vec![7]), by_block(vec![7])], [[7, 1], [7, 0]]);
         let log = RefCell::new(vec![]);
         by_unit(&log);
@@ -273,6 +310,7 @@ fn an_expression_finds_its_arguments_wherever_they_stand_in_it() {
         assert_eq!(by_fields(refusal, 1), Err(Refusal { sku: "a".into(), by: "fields".into(), n: 1 }));
         assert_eq!(by_text(String::new(), 7, 3), Err(AppError::Blocked("  7".into())));
         assert_eq!(by_raw_name("type".into()), "no type");
+        assert_eq!(by_what_seems((true, 1)), 1);
     });
 }
 
@@ -339,7 +377,7 @@ fn recover(name: &str, n: u8, error: AppError) -> Answer {
     if error == AppError::Gone { Ok(n + 100) } else { Err(AppError::Blocked(format!("{name} {error:?}"))) }
 }
 
-#[guarded("on any, async", qps = 2, fallback_on = any, fallback = recover_async(id, error))]
+#[guarded("on any, async", qps = 2, fallback_on = any, fallback = recover_async(id, error).await)]
 async fn on_any_async(order: String, id: u8) -> Answer {
     ready(()).await;
     if order.is_empty() { Err(AppError::Gone) } else { Ok(id) }
@@ -360,6 +398,13 @@ async fn recover_async(id: u8, error: AppError) -> Answer {
 )]
 fn judged(answer: Answer) -> Answer {
     answer
+}
+
+#[guarded("ignores itself", fallback_on = any, fallback = Ok(1))]
+async fn ignores_itself() -> Answer {
+    ready(()).await;
+    leap_runtime::current().ignore();
+    Err(AppError::Gone)
 }
 
 #[guarded("in flight", fallback_on = error, fallback = Ok(in_flight(registry)))]
@@ -434,6 +479,38 @@ fn errors_fall_back_while_guarding_is_off() {
         for n in 0..4 {
             assert_eq!((on_any("a", n), on_any("", n)), (Ok(n), Ok(n + 100)));
             assert_eq!(now(on_any_async(String::new(), n)), Ok(n + 100));
+            assert_eq!(judged(Err(AppError::Gone)), Err(AppError::Gone));
+            assert_eq!(judged(Err(AppError::Broken(1))), Err(AppError::Broken(1)));
+            assert_eq!(now(ignores_itself()), Err(AppError::Gone));
         }
+    });
+}
+
+#[guarded("around", qps = 4, fallback = 9)]
+async fn around(is_async: bool) -> u8 {
+    if is_async { marks_async().await } else { marks() }
+}
+
+#[guarded("marks", qps = 0, fallback = mark(1))]
+fn marks() -> u8 {
+    0
+}
+
+#[guarded("marks, async", qps = 0, fallback = mark(ready(1).await))]
+async fn marks_async() -> u8 {
+    0
+}
+
+fn mark(n: u8) -> u8 {
+    leap_runtime::current().fail();
+    n
+}
+
+/// A blocked call has no call of its own to be marked: what its fallback says is said of the call around it.
+#[test]
+fn what_a_fallback_marks_is_the_call_around_it() {
+    in_registry(|registry| {
+        assert_eq!((now(around(false)), now(around(true))), (1, 1));
+        assert_eq!(counts(registry, "around"), [2, 0, 0, 2, 0, 0]);
     });
 }

@@ -258,6 +258,67 @@ fn a_returned_future_is_send_where_the_plain_one_is() {
     });
 }
 
+type Large = [u8; 8 * 1024];
+
+/// Futures that hold a large argument while they wait, each written once and compiled twice.
+macro_rules! large {
+    ($(@[$($args:tt)*] $item:item)*) => {
+        mod plain_sizes {
+            use super::*;
+            $($item)*
+        }
+        mod guarded_sizes {
+            use super::*;
+            $(#[guarded($($args)*)] $item)*
+        }
+    };
+}
+
+large! {
+    @[]
+    pub(super) fn made(x: Large) -> impl Future<Output = Answer<u8>> {
+        let y = x;
+        async move {
+            pause().await;
+            Ok(y[0])
+        }
+    }
+
+    @[hot(key = x.len(), qps = 1)]
+    pub(super) fn keyed(x: Large) -> impl Future<Output = Answer<u8>> {
+        async move {
+            pause().await;
+            Ok(x[0])
+        }
+    }
+
+    @[fallback = |x: Large, _| Ok(x[1])]
+    pub(super) fn falling_back(mut x: Large) -> impl Future<Output = Answer<u8>> {
+        async move {
+            x[0] = 1;
+            pause().await;
+            Ok(x[0])
+        }
+    }
+}
+
+// E24
+#[test]
+fn a_returned_future_is_at_most_one_copy_of_the_arguments_and_256_bytes_larger() {
+    let x = [0; 8 * 1024];
+    for (name, plain, guarded) in [
+        ("made", size_of_val(&plain_sizes::made(x)), size_of_val(&guarded_sizes::made(x))),
+        ("keyed", size_of_val(&plain_sizes::keyed(x)), size_of_val(&guarded_sizes::keyed(x))),
+        (
+            "falling back",
+            size_of_val(&plain_sizes::falling_back(x)),
+            size_of_val(&guarded_sizes::falling_back(x)),
+        ),
+    ] {
+        assert!(guarded <= plain + x.len() + 256, "{name}: {guarded} against {plain}");
+    }
+}
+
 // --- async_trait ---
 
 #[async_trait]

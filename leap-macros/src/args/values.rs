@@ -7,7 +7,8 @@ use quote::ToTokens;
 use syn::parse::{ParseBuffer, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    Error, Expr, ExprLit, ExprPath, Lit, LitStr, Pat, Path, Result, Token, UnOp, parenthesized, token,
+    Error, Expr, ExprBlock, ExprPath, Lit, LitStr, Pat, PatIdent, Path, Result, Stmt, Token, UnOp,
+    parenthesized, token,
 };
 
 use super::{Constant, Exception, Fallback, FallbackOn, Value, Word, each, example};
@@ -176,11 +177,31 @@ fn number(key: &Ident, expr: &Expr) -> Result<Option<f64>> {
     let number = match literal(expr) {
         None => return Ok(None),
         Some((Lit::Int(_) | Lit::Float(_), true)) => return Err(wrong(key, expr, "must not be negative")),
-        Some((Lit::Int(literal), false)) => literal.base10_digits(),
-        Some((Lit::Float(literal), false)) => literal.base10_digits(),
+        Some((Lit::Int(literal), false)) => {
+            no_unit(key, expr, literal.suffix())?;
+            literal.base10_digits()
+        }
+        Some((Lit::Float(literal), false)) => {
+            no_unit(key, expr, literal.suffix())?;
+            literal.base10_digits()
+        }
         Some(_) => return Err(wrong(key, expr, "needs a number")),
     };
     number.parse().map(Some).map_err(|_| wrong(key, expr, "needs a number"))
+}
+
+/// Finds a number that has a unit, which would be lost.
+fn no_unit(key: &Ident, expr: &Expr, suffix: &str) -> Result<()> {
+    let types = [
+        "", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32",
+        "f64",
+    ];
+    if types.contains(&suffix) {
+        return Ok(());
+    }
+    let name = key.to_string();
+    let unit = if name.ends_with("_ms") { "counts milliseconds" } else { "is a plain number" };
+    Err(wrong(key, expr, &format!("{unit}, without a unit like `{suffix}`")))
 }
 
 /// A whole number within `range`.
@@ -195,6 +216,7 @@ pub(super) fn whole<N: Copy + PartialOrd + TryFrom<u128> + ToString>(
                 return Err(wrong(key, expr, "must not be negative"));
             }
             Some((Lit::Int(literal), false)) => {
+                no_unit(key, &expr, literal.suffix())?;
                 literal.base10_parse::<u128>().ok().and_then(|n| N::try_from(n).ok())
             }
             Some(_) => return Err(wrong(key, expr, "needs a whole number")),
@@ -322,20 +344,44 @@ pub(super) fn pattern(key: &Ident, input: ParseStream) -> Result<Pat> {
     if !content.is_empty() {
         return Err(content.error(format!("`{key}` takes one pattern; join several by `|`")));
     }
+    if let Pat::Ident(PatIdent { ident, subpat: None, .. }) = &pattern
+        && ident.to_string().starts_with(|c: char| c.is_lowercase())
+    {
+        let message = format!(
+            "`{ident}` is a pattern that fits every error; name a variant, as in `{}`, or write `{key}(_)` if every one is meant; \
+             a predicate goes to `ok_if` or `err_if`",
+            example(&key.to_string())
+        );
+        return Err(Error::new_spanned(pattern, message));
+    }
     Ok(pattern)
 }
 
 /// What answers in place of the function.
 pub(super) fn fallback(key: &Ident, input: ParseStream) -> Result<Fallback> {
     match expr(key, input)? {
-        // The one value that is so often meant: as a function, no path of this name can be called.
-        Expr::Path(path) if !path.path.is_ident("None") => Ok(Fallback::Path(path)),
+        Expr::Path(path) if !is_constant(&path.path) => Ok(Fallback::Path(path)),
         Expr::Closure(closure) => Ok(Fallback::Closure(closure)),
-        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
-            Err(wrong(key, text, "is written without quotes, as it is code"))
+        // Braces are for the reader of the attribute; where its expression stands they would be too many.
+        Expr::Paren(paren) => Ok(Fallback::Expr(*paren.expr)),
+        Expr::Block(ExprBlock { attrs, label: None, mut block }) if attrs.is_empty() => {
+            Ok(Fallback::Expr(match block.stmts.pop() {
+                Some(Stmt::Expr(expr, None)) if block.stmts.is_empty() => expr,
+                last => {
+                    block.stmts.extend(last);
+                    Expr::Block(ExprBlock { attrs, label: None, block })
+                }
+            }))
         }
         expr => Ok(Fallback::Expr(expr)),
     }
+}
+
+/// Whether a path is that of a value, by its name: `None`, `DEFAULT`, `u32::MAX`.
+fn is_constant(path: &Path) -> bool {
+    let name = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+    name == "None"
+        || name.len() > 1 && !name.contains(char::is_lowercase) && name.contains(char::is_uppercase)
 }
 
 pub(super) fn fallback_on(key: &Ident, input: ParseStream) -> Result<FallbackOn> {

@@ -1,15 +1,15 @@
 //! What becomes of a call that was turned away, or that failed.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Expr, ExprClosure, ExprPath, FnArg, Signature};
+use syn::{Attribute, ExprClosure, ExprPath, FnArg, Pat, Signature};
 
 use super::params::Param;
 use super::types::Returned;
 use super::{Expansion, Leap, ours};
 use crate::args;
-use crate::model::{Fallback, mention};
+use crate::model::{Fallback, bound_by, mention};
 
 /// Statements that answer in place of the body.
 pub(super) struct Answer {
@@ -63,7 +63,11 @@ fn take(sig: &Signature, params: &[Param<'_>], span: Span) -> (TokenStream, Vec<
     let mut names = Vec::new();
     let bind = passed.enumerate().map(|(index, (attrs, passed))| {
         let name = Ident::new(&format!("__argument{index}"), span);
-        let bind = quote_spanned! {ours()=> #(#attrs)* let #name = #passed;};
+        // A name that says that it is not used is used here, by us.
+        let lint = passed.to_string().starts_with('_').then(|| {
+            quote_spanned! {ours()=> #[allow(clippy::used_underscore_binding)]}
+        });
+        let bind = quote_spanned! {ours()=> #lint #(#attrs)* let #name = #passed;};
         names.push(name);
         bind
     });
@@ -87,12 +91,7 @@ fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
     let params =
         params.iter().enumerate().map(|(index, Param { other_attrs: attrs, name, pat, is_wanted, .. })| {
             if *is_wanted {
-                // The body may use what the fallback does not.
-                return quote_spanned! {ours()=>
-                    #[allow(clippy::shadow_same, clippy::shadow_reuse, unused_variables, unused_mut)]
-                    #(#attrs)*
-                    let #pat = #name;
-                };
+                return taken_apart(fallback, attrs, name, pat);
             }
             if is_after {
                 return TokenStream::new();
@@ -102,6 +101,60 @@ fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
         });
     let params: TokenStream = params.collect();
     quote_spanned! {ours()=> #receiver #params}
+}
+
+/// Takes a parameter apart for an expression. What this does not use of it is ours, lest it be told to be unused: the body
+/// may use it.
+fn taken_apart(fallback: &Fallback, attrs: &[Attribute], name: &Ident, pat: &Pat) -> TokenStream {
+    let mut bound = Vec::new();
+    bound_by(pat, &mut bound);
+    let (wanted, others): (Vec<&Ident>, Vec<&Ident>) =
+        bound.into_iter().partition(|name| fallback.mentions(name));
+    let pat = with_ours(pat.to_token_stream(), &others);
+    // As if it were changed, if it may be.
+    let used = wanted.iter().map(|name| {
+        let mutability = is_mut(pat.clone(), name).then(|| quote_spanned! {ours()=> mut});
+        quote_spanned! {ours()=> #(#attrs)* let _ = &#mutability #name;}
+    });
+    quote_spanned! {ours()=>
+        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
+        #(#attrs)*
+        let #pat = #name;
+        #(#used)*
+    }
+}
+
+/// A pattern in which these names are ours.
+fn with_ours(pat: TokenStream, names: &[&Ident]) -> TokenStream {
+    let ours = |token| match token {
+        TokenTree::Group(group) => {
+            let mut with = Group::new(group.delimiter(), with_ours(group.stream(), names));
+            with.set_span(group.span());
+            TokenTree::Group(with)
+        }
+        TokenTree::Ident(mut name) => {
+            if names.contains(&&name) {
+                name.set_span(ours().located_at(name.span()));
+            }
+            TokenTree::Ident(name)
+        }
+        token => token,
+    };
+    pat.into_iter().map(ours).collect()
+}
+
+/// Whether a pattern binds `name` as `mut`.
+fn is_mut(pat: TokenStream, name: &Ident) -> bool {
+    let mut after_mut = false;
+    pat.into_iter().any(|token| {
+        let found = match &token {
+            TokenTree::Group(group) => is_mut(group.stream(), name),
+            TokenTree::Ident(word) => after_mut && word == name,
+            _ => false,
+        };
+        after_mut = matches!(&token, TokenTree::Ident(word) if word == "mut");
+        found
+    })
 }
 
 /// The fallback answers.
@@ -140,13 +193,21 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
                 None => given(ours()),
             };
             let bind = expansion.named.as_ref().map(|_| take_by_name(fallback, expansion));
-            (given, bind.unwrap_or_default(), expr.to_token_stream())
+            // It may only seem to be used.
+            let bind = quote_spanned! {ours()=> let _ = &#given; #bind};
+            (given, bind, expr.to_token_stream())
         }
     };
     let tokens = match place {
-        Place::Closure => call,
+        Place::Closure => {
+            let span = ours().located_at(call.span());
+            let leap = leap.at(span);
+            quote_spanned! {span=> #leap::stream(#call)}
+        }
         _ if expansion.returned.is_never => call,
-        Place::Block if may_be_a_future(&fallback.what) => {
+        // What is called here may be async, which its type tells. An expression is evaluated as written: it awaits what
+        // it wants to itself.
+        Place::Block if fallback.takes_all() => {
             let (span, ty) = (ours().located_at(call.span()), &expansion.returned.ty);
             let leap = leap.at(span);
             let answer = if expansion.returned.is_opaque {
@@ -156,9 +217,14 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
             };
             quote_spanned! {span=>
                 use #leap::{ViaFuture as _, ViaValue as _};
-                let (__answer, __kind) = #leap::#answer::of(|| #call);
+                let (__answer, __kind) = #leap::#answer::of(#call);
                 let __way = (&__kind).leap_way();
-                return __way.settle(__answer).await;
+                let (__value, __future) = __way.split(__answer);
+                if __way.is_value() {
+                    return #leap::one(__value);
+                }
+                #leap::drop(__value);
+                return #leap::one(__future).await;
             }
         }
         Place::Function | Place::Block => {
@@ -196,33 +262,12 @@ fn fitting(path: &ExprPath, n_values: usize, leap: Leap<'_>) -> Fitting {
     Fitting { bind, callee: quote_spanned! {ours=> __fallback} }
 }
 
-/// Whether it has to be seen by its type if an async function is to await its fallback: of what is called. Anything else
-/// is a value, and awaits what it wants to itself.
-fn may_be_a_future(what: &args::Fallback) -> bool {
-    match what {
-        args::Fallback::Path(_) | args::Fallback::Closure(_) => true,
-        args::Fallback::Expr(expr) => {
-            matches!(expr, Expr::Call(_) | Expr::MethodCall(_)) && !leaves(expr.to_token_stream())
-        }
-    }
-}
-
-/// Whether an expression may leave the function, or wait in it.
-fn leaves(tokens: TokenStream) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => leaves(group.stream()),
-        TokenTree::Ident(word) => word == "await" || word == "return",
-        TokenTree::Punct(punct) => punct.as_char() == '?',
-        TokenTree::Literal(_) => false,
-    })
-}
-
 /// The closure, of one tuple: as an argument of a function that is given that as well, it knows its types.
 fn of_a_tuple(closure: &ExprClosure) -> TokenStream {
     let ExprClosure { attrs, lifetimes, asyncness, output, body, .. } = closure;
     let capture = &closure.capture;
     let params = closure.inputs.iter().map(|input| match input {
-        syn::Pat::Type(typed) => {
+        Pat::Type(typed) => {
             let (pat, ty) = (&typed.pat, &typed.ty);
             (pat.to_token_stream(), ty.to_token_stream())
         }

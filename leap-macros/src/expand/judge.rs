@@ -6,11 +6,12 @@ use syn::spanned::Spanned;
 
 use super::types::Returned;
 use super::{Leap, ours};
-use crate::model::Verdict;
+use crate::model::Guarded;
 
 /// A closure that judges: `ignore`, then `ok_if`, then `err_if`, then whether it is an `Err`.
 /// That is found by type, so an alias of `Result` is no secret.
-pub(super) fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> TokenStream {
+pub(super) fn judge(guarded: &Guarded, returned: &Returned, leap: Leap<'_>) -> TokenStream {
+    let verdict = &guarded.verdict;
     if returned.is_never {
         return quote_spanned! {ours()=> |_| #leap::Outcome::Success};
     }
@@ -38,10 +39,13 @@ pub(super) fn judge(verdict: &Verdict, returned: &Returned, leap: Leap<'_>) -> T
         })
     });
     // What is to be said of a future that is returned is said of the return type.
-    let outcome = Ident::new("leap_outcome", returned.span);
+    // So is that a breaker waits for errors, where there are none.
+    let waits_for_errors = verdict.err_if.is_none() && guarded.has_breaker_on_errors();
+    let outcome = if waits_for_errors { "leap_outcome_or_error" } else { "leap_outcome" };
+    let outcome = Ident::new(outcome, returned.span);
     quote_spanned! {ours()=>
         |__value| {
-            use #leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+            use #leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _, ViaUnseenStream as _};
             #ignored
             #(#told)*
             (&&#leap::Judged(__value)).#outcome()

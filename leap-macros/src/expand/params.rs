@@ -12,7 +12,7 @@ use crate::model::{Guarded, bound_by, plain_name};
 /// A parameter: the name that it has in the signature, and the pattern that the body takes it by.
 pub(super) struct Param<'a> {
     /// For the one place where it stands as the user wrote it.
-    attrs: &'a [Attribute],
+    attrs: Vec<&'a Attribute>,
     /// For all others, where nobody may expect a lint.
     pub(super) other_attrs: Vec<Attribute>,
     pub(super) name: Ident,
@@ -33,7 +33,9 @@ impl Param<'_> {
 }
 
 /// The signature with a name for each parameter, and the patterns that stood there.
-pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
+///
+/// Where the body is an async block, which takes the parameters from where they stand, plain names stand as they did.
+pub(super) fn name_params(guarded: &Guarded, is_block: bool) -> (Signature, Vec<Param<'_>>) {
     let sig = &guarded.function.sig;
     let typed = sig.inputs.iter().enumerate().filter_map(|(index, input)| match input {
         FnArg::Receiver(_) => None,
@@ -51,9 +53,9 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
         let is_mentioned = is_lent || is_wanted || is_asked_of;
         let name = match plain_name(pat) {
             // A plain name stays: documentation shows it, and keys are found by it.
-            Some(name) if is_mentioned || !name.to_string().starts_with("__") => {
+            Some(name) if is_block || is_mentioned || !name.to_string().starts_with("__") => {
                 let mut name = name.clone();
-                if name.to_string().starts_with('_') && !is_mentioned {
+                if name.to_string().starts_with('_') && !is_mentioned && !is_block {
                     // Else the user would seem to use what is named as unused.
                     name.set_span(ours().located_at(name.span()));
                 }
@@ -62,15 +64,28 @@ pub(super) fn name_params(guarded: &Guarded) -> (Signature, Vec<Param<'_>>) {
             // Nor would a name like ours be another than ours.
             _ => Ident::new(&format!("__arg{index}"), ours()),
         };
-        let other_attrs: Vec<_> = attrs.iter().map(without_expectation).collect();
+        let attrs: Vec<_> = attrs.iter().filter(|attr| is_for_the_compiler(attr)).collect();
+        let other_attrs: Vec<_> = attrs.iter().map(|attr| without_expectation(attr)).collect();
         if let Some(FnArg::Typed(typed)) = named.inputs.get_mut(index) {
-            typed.attrs.clone_from(&other_attrs);
-            *typed.pat = parse_quote_spanned! {name.span()=> #name};
+            let stays = is_block && plain_name(pat).is_some();
+            if !stays {
+                typed.attrs = typed.attrs.iter().map(without_expectation).collect();
+            }
+            if !stays {
+                *typed.pat = parse_quote_spanned! {name.span()=> #name};
+            }
             with_plain_groups(&mut typed.ty);
         }
         params.push(Param { attrs, other_attrs, name, pat, is_lent, is_wanted, is_asked_of });
     }
     (named, params)
+}
+
+/// Whether an attribute may stand on a `let` too; others are there for other macros.
+fn is_for_the_compiler(attr: &Attribute) -> bool {
+    ["cfg", "cfg_attr", "allow", "expect", "warn", "deny", "forbid"]
+        .iter()
+        .any(|name| attr.path().is_ident(name))
 }
 
 /// `#[expect(…)]` as `#[allow(…)]`.
@@ -94,14 +109,15 @@ fn is_in_fallback(pat: &Pat, guarded: &Guarded) -> bool {
 
 /// Binds all arguments again where the body is, one after the other: so they are dropped when and in the order in
 /// which those of the plain function are.
-pub(super) fn rebind(sig: &Signature, params: &[Param<'_>]) -> TokenStream {
+pub(super) fn rebind(sig: &Signature, params: &[Param<'_>], is_block: bool) -> TokenStream {
     let receiver = sig.receiver().filter(|receiver| !matches!(receiver.kind, ReceiverKind::Reference(..)));
     let receiver = receiver.map(|receiver| {
         // All of `self` goes where the body goes, even if the body names one field.
         let this = &receiver.self_token;
         quote_spanned! {ours()=> let _ = &#this;}
     });
-    let params = params.iter().map(|param @ Param { attrs, other_attrs, name, pat, .. }| match pat {
+    let is_bound = |param: &&Param<'_>| is_block && plain_name(param.pat).is_some();
+    let params = params.iter().filter(|param| !is_bound(param)).map(|param @ Param { attrs, other_attrs, name, pat, .. }| match pat {
         Pat::Ident(plain) if plain.ident == *name => {
             // A name that says that it is not used is used here, by us; others seem to shadow themselves.
             let is_unused = name.to_string().starts_with('_');

@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Error, ImplItem, LitStr, Meta, Result, Token, Visibility};
+use syn::{Attribute, Error, ImplItem, LitStr, Meta, MetaList, Result, Token, Visibility};
 
 use super::function::Function;
 use super::names::mention;
@@ -114,14 +114,18 @@ impl Parse for Member {
         Ok(match own {
             None => Self::Method(function.into_token_stream()),
             Some(own) => {
-                if matches!(&function.attrs[own].meta, Meta::List(list) if list.tokens.to_string() == "skip")
-                {
+                if matches!(&function.attrs[own].meta, Meta::List(list) if says_skip(list)) {
                     function.attrs.remove(own);
                 }
                 Self::Other(function.into_token_stream())
             }
         })
     }
+}
+
+/// Whether an attribute leaves its method out.
+fn says_skip(list: &MetaList) -> bool {
+    list.tokens.to_string().trim_end_matches([',', ' ']) == "skip"
 }
 
 /// Whether the next item is a function: whatever its qualifiers are, `fn` comes after them.

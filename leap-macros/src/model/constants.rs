@@ -53,7 +53,7 @@ fn is_generic(sig: &Signature, name: &Ident) -> bool {
         || sig.generics.const_params().any(|parameter| parameter.ident == *name)
 }
 
-fn is_parameter(sig: &Signature, name: &Ident) -> bool {
+pub(super) fn is_parameter(sig: &Signature, name: &Ident) -> bool {
     sig.inputs.iter().any(|input| match input {
         FnArg::Receiver(_) => false,
         FnArg::Typed(typed) => plain_name(&typed.pat).is_some_and(|parameter| parameter == name),

@@ -1,11 +1,13 @@
 //! What answers in place of the function, and when.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use quote::ToTokens;
-use syn::{FnArg, Signature};
+use syn::spanned::Spanned;
+use syn::{Error, Expr, FnArg, Signature};
 
+use super::constants::is_parameter;
 use super::function::{Runs, plain_name};
-use super::names::mention;
+use super::names::{binds_names, mention};
 use crate::args::{self, Args, FallbackOn, Given};
 use crate::errors::Errors;
 
@@ -19,7 +21,9 @@ pub(crate) struct Fallback {
 impl Fallback {
     pub(super) fn new(args: &mut Args, sig: &Signature, runs: &Runs, errors: &mut Errors) -> Option<Self> {
         let on = args.fallback_on.take();
-        let Some(Given { value: what, .. }) = args.fallback.take() else {
+        let is_after = on.as_ref().is_some_and(|on| on.value != FallbackOn::Block);
+        let [gets, other] = if is_after { ["error", "blocked"] } else { ["blocked", "error"] };
+        let Some(Given { value: mut what, .. }) = args.fallback.take() else {
             if let Some(on) = on {
                 errors.at(
                     &on.key,
@@ -33,23 +37,40 @@ impl Fallback {
         {
             errors.at(key, "the `fallback` of a stream answers for blocked calls only: what it has yielded cannot be taken back");
         }
-        if !matches!(what, args::Fallback::Expr(_)) {
+        if let args::Fallback::Path(path) = &what
+            && path
+                .path
+                .get_ident()
+                .is_some_and(|name| name == gets || name == other || is_parameter(sig, name))
+        {
+            what = args::Fallback::Expr(Expr::Path(path.clone()));
+        }
+        if let args::Fallback::Expr(expr) = &what {
+            let other = Ident::new(other, Span::call_site());
+            let tokens = expr.to_token_stream();
+            if !is_parameter(sig, &other)
+                && !binds_names(tokens.clone())
+                && let Some(span) = mention(tokens, &other)
+            {
+                let message = format!("what the fallback is given is called `{gets}` here");
+                errors.push(Error::new(span, message));
+            }
+        } else {
             no_conditional_params(sig, errors);
         }
         if let args::Fallback::Closure(closure) = &what {
             let n_wanted = sig.inputs.len() + 1;
             if closure.inputs.len() != n_wanted {
-                let gets = if on.as_ref().is_some_and(|on| on.value != FallbackOn::Block) {
-                    "error"
-                } else {
-                    "blocked"
-                };
                 let message = format!(
                     "a fallback gets every argument and then why it is asked: `{}`; to name only what is needed, write \
                      an expression",
                     wanted(sig, gets)
                 );
-                errors.at(&closure.inputs, message);
+                if closure.inputs.is_empty() {
+                    errors.push(Error::new(closure.span(), message));
+                } else {
+                    errors.at(&closure.inputs, message);
+                }
             }
         }
         let (on_key, on) = on.map(|on| (on.key, on.value)).unzip();
@@ -64,11 +85,6 @@ impl Fallback {
     /// Whether it is given all arguments, named or not.
     pub(crate) fn takes_all(&self) -> bool {
         !matches!(self.what, args::Fallback::Expr(_))
-    }
-
-    /// Whether arguments have to be kept for it.
-    pub(crate) fn wants_arguments(&self) -> bool {
-        self.takes_all() || self.is_after_the_body()
     }
 
     /// Whether it is an expression that uses `name`.

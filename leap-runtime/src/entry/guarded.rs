@@ -30,14 +30,29 @@ pin_project! {
 
 /// Says how a call ended whose body returned `R`.
 pub trait Judge<R> {
-    /// What it says, told what the body said itself.
-    fn judge(self, value: &R, said: Option<Outcome>) -> Outcome;
+    /// Has the call of `entry` end as it says, or as the body said.
+    fn settle(self, entry: &mut Entry, value: &R);
 }
 
 impl<R, J: FnOnce(&R) -> Outcome> Judge<R> for J {
     #[inline]
-    fn judge(self, value: &R, said: Option<Outcome>) -> Outcome {
-        said.unwrap_or_else(|| self(value))
+    fn settle(self, entry: &mut Entry, value: &R) {
+        if entry.is_counted() {
+            entry.settle(|said| said.unwrap_or_else(|| self(value)));
+        }
+    }
+}
+
+/// A judge that does not panic.
+#[derive(Debug)]
+pub struct Calm<J>(pub J);
+
+impl<R, J: FnOnce(&R) -> Outcome> Judge<R> for Calm<J> {
+    #[inline]
+    fn settle(self, entry: &mut Entry, value: &R) {
+        let Self(judge) = self;
+        let judged = judge(value);
+        entry.outcome = Some(entry.marks.outcome().unwrap_or(judged));
     }
 }
 
@@ -48,6 +63,28 @@ impl<F, J> Guarded<F, J> {
     pub(crate) fn new(mut begun: Begun, future: F, judge: J) -> Self {
         begun.note_cancelled();
         Self { future, judge: Some(judge), begun }
+    }
+
+    /// The call begins.
+    pub(super) fn begin(self: Pin<&mut Self>, begun: Begun) {
+        let this = self.project();
+        *this.begun = begun;
+        this.begun.note_cancelled();
+    }
+
+    /// The block, if the call is turned away, for somebody else to answer; waits until that is known.
+    pub(super) fn blocked(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Blocked>> {
+        let this = self.project();
+        if let Begun::Waiting(_) = this.begun {
+            task::ready!(this.begun.wait(context));
+        }
+        Poll::Ready(match this.begun {
+            Begun::Blocked(_) => match std::mem::replace(this.begun, Begun::Over) {
+                Begun::Blocked(blocked) => Some(blocked),
+                _ => unreachable!("looked at just now"),
+            },
+            _ => None,
+        })
     }
 
     /// As [`new`](Self::new), for a call that was let through.
@@ -82,7 +119,7 @@ impl<F: Future, J: Judge<F::Output>> Future for Guarded<F, J> {
             }
             (Poll::Ready(value), Some(entry)) => {
                 if let Some(judge) = this.judge.take() {
-                    entry.judge(value, judge);
+                    judge.settle(entry, value);
                 }
                 this.begun.end();
             }
@@ -113,7 +150,7 @@ impl Begun {
         Poll::Ready(())
     }
 
-    /// Has the future hear of the block, if there is one. Its marks meanwhile, and whether it does.
+    /// Has the future hear of the block, if there is one. The marks meanwhile are those around it, and whether it hears.
     #[cold]
     #[inline(never)]
     fn tell(&mut self) -> (Marks, bool) {
@@ -124,7 +161,7 @@ impl Begun {
             unreachable!("looked at just now")
         };
         TURNED_AWAY.set(Some(ManuallyDrop::new(blocked)));
-        (Marks::TURNED_AWAY, true)
+        (Marks::here().turned_away(), true)
     }
 
     /// The call, if there was one, is over.
@@ -175,7 +212,7 @@ impl<'a> Polling<'a> {
                     scene.leave();
                 }
             }
-            _ if self.is_told => hush(self.outer),
+            _ if self.is_told => hush(),
             // There is no call: what was marked is the one around it.
             _ => {}
         }
@@ -196,9 +233,9 @@ impl Drop for Polling<'_> {
 
 #[cold]
 #[inline(never)]
-fn hush(outer: Marks) {
-    outer.swap();
-    // Whoever was to hear it has panicked, or was no future of ours.
+fn hush() {
+    // Whoever was to hear it has panicked, or was no future of ours. What was marked is the call around it.
+    Marks::hear_turned_away();
     TURNED_AWAY.take().map(ManuallyDrop::into_inner);
 }
 

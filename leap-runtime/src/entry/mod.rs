@@ -2,6 +2,7 @@
 
 mod begin;
 mod guarded;
+mod guarded_made;
 #[cfg(feature = "stream")]
 mod guarded_stream;
 mod scene;
@@ -15,7 +16,8 @@ use arc_swap::Guard;
 
 pub use self::begin::{Begun, Waiting};
 pub(crate) use self::begin::{Entering, begin, begin_with, enter, enter_with, peek, peek_new};
-pub use self::guarded::{Guarded, Judge, is_turned_away, turned_away};
+pub use self::guarded::{Calm, Guarded, Judge, is_turned_away, turned_away};
+pub use self::guarded_made::GuardedMade;
 #[cfg(feature = "stream")]
 pub use self::guarded_stream::GuardedStream;
 use self::scene::Scene;
@@ -246,26 +248,27 @@ impl Entry {
         value
     }
 
-    /// As [`run_inside`](Self::run_inside), but a panic in `judge` is contained and counts as an exception. `judge` is told
-    /// what the body said.
+    /// As [`run_inside`](Self::run_inside), but a panic in `judge` is contained and counts as an exception.
     #[inline]
     pub(crate) fn run_judged<R>(&mut self, body: impl FnOnce() -> R, judge: impl Judge<R>) -> R {
         let value = self.run_inside(body, |_| Outcome::Exception);
         if let Some(scene) = &mut *self.scene {
             scene.leave();
         }
-        self.judge(&value, judge);
+        judge.settle(self, &value);
         value
     }
 
-    /// Has the call end as `judge` says, who is told what the body said.
-    fn judge<R>(&mut self, value: &R, judge: impl Judge<R>) {
-        if self.stage == Stage::Uncounted {
-            return;
-        }
+    /// Whether guarding was on when it entered.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.stage != Stage::Uncounted
+    }
+
+    /// Has the call end as `judge` says, who is told what the body said. A panic in it counts as an exception.
+    pub(crate) fn settle(&mut self, judge: impl FnOnce(Option<Outcome>) -> Outcome) {
         let (environment, name, said) =
             (self.resource.environment(), self.resource.name(), self.marks.outcome());
-        let judged = environment.contain("outcome predicate", &**name, || judge.judge(value, said));
+        let judged = environment.contain("outcome predicate", &**name, || judge(said));
         self.outcome = judged.or(Some(Outcome::Exception));
     }
 }

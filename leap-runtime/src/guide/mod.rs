@@ -127,7 +127,7 @@
 //! | `BlockException` | | [`Blocked`](crate::Blocked), its [`Cause`](crate::Cause) |
 //! | `@SentinelResource` `value` | `resource`, or the bare literal | |
 //! | `blockHandler` | `fallback` | [`FromBlocked`](crate::FromBlocked) |
-//! | `fallback`, `defaultFallback` (of exceptions) | none: errors are returned as they are | |
+//! | `fallback`, `defaultFallback` (of exceptions) | `fallback` with `fallback_on = error` or `any` | |
 //! | `exceptionsToIgnore` | `ignore(pattern)` | |
 //! | `XxxRuleManager.loadRules` | | [`Registry::load`](crate::Registry::load): one set for all kinds |
 //! | data sources, `register2Property` | | [`Source`](crate::Source): several, the later ones stronger |

@@ -1,4 +1,4 @@
-fn stock(sku: String) -> impl Future<Output = u32> {
+fn stock(mut sku: String) -> impl Future<Output = u32> {
     use ::leap_runtime::__private as __leap;
     async move {
         let (__site, __permits) = {
@@ -66,19 +66,24 @@ fn stock(sku: String) -> impl Future<Output = u32> {
                         let (__answer, __kind) = __leap::Answer::<
                             _,
                             u32,
-                        >::of(|| __fallback(__argument0, __blocked));
+                        >::of(__fallback(__argument0, __blocked));
                         let __way = (&__kind).leap_way();
-                        return __way.settle(__answer).await;
+                        let (__value, __future) = __way.split(__answer);
+                        if __way.is_value() {
+                            return __leap::one(__value);
+                        }
+                        __leap::drop(__value);
+                        return __leap::one(__future).await;
                     }
-                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
-                    let mut sku = sku;
-                    let _ = &sku;
                     match () {
                         () => look_up(sku).await,
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     (&&__leap::Judged(__value)).leap_outcome()
                 },
             )

@@ -41,7 +41,10 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
                 }
             },
             |__value| {
-                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                use __leap::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    ViaUnseenStream as _,
+                };
                 (&&__leap::Judged(__value)).leap_outcome()
             },
         )
@@ -49,20 +52,15 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
     return match __leap::error_in(__failed, __value) {
         __leap::Ok(__value) => __value,
         __leap::Err(error) => {
-            #[allow(
-                clippy::shadow_same,
-                clippy::shadow_reuse,
-                unused_variables,
-                unused_mut
-            )]
+            let _ = &error;
+            #[allow(clippy::shadow_same, clippy::shadow_reuse)]
             let n = n;
-            use __leap::{ViaFuture as _, ViaValue as _};
-            let (__answer, __kind) = __leap::Answer::<
-                _,
-                Result<u32, AppError>,
-            >::of(|| recover(n, error));
-            let __way = (&__kind).leap_way();
-            return __way.settle(__answer).await;
+            let _ = &n;
+            #[allow(
+                unreachable_code,
+                clippy::diverging_sub_expression,
+                reason = "a fallback may never return"
+            )] return recover(n, error);
         }
     };
 }

@@ -36,7 +36,10 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
                 }
             },
             |__value| {
-                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                use __leap::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    ViaUnseenStream as _,
+                };
                 (&&__leap::Judged(__value)).leap_outcome()
             },
         )

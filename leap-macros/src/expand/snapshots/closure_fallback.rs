@@ -30,7 +30,10 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     (&&__leap::Judged(__value)).leap_outcome()
                 },
             )

@@ -40,7 +40,10 @@ fn function() -> Result<(), Blocked> {
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     (&&__leap::Judged(__value)).leap_outcome()
                 },
             )

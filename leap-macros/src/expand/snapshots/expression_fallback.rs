@@ -25,21 +25,16 @@ impl Shop {
                     }
                     if __leap::is_turned_away() {
                         let blocked = __leap::turned_away();
+                        let _ = &blocked;
                         let __argument0 = sku;
-                        #[allow(
-                            clippy::shadow_same,
-                            clippy::shadow_reuse,
-                            unused_variables,
-                            unused_mut
-                        )]
+                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let (mut a, b) = __arg2;
-                        use __leap::{ViaFuture as _, ViaValue as _};
-                        let (__answer, __kind) = __leap::Answer::<
-                            _,
-                            u32,
-                        >::of(|| self.last_known(a, blocked));
-                        let __way = (&__kind).leap_way();
-                        return __way.settle(__answer).await;
+                        let _ = &mut a;
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            reason = "a fallback may never return"
+                        )] return self.last_known(a, blocked);
                     }
                     #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                     let sku = sku;
@@ -50,7 +45,10 @@ impl Shop {
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     (&&__leap::Judged(__value)).leap_outcome()
                 },
             )

@@ -30,7 +30,10 @@ impl Shop {
                         }
                     },
                     |__value| {
-                        use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                        use __leap::{
+                            ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                            ViaUnseenStream as _,
+                        };
                         (&&__leap::Judged(__value)).leap_outcome()
                     },
                 )
@@ -38,6 +41,7 @@ impl Shop {
             __leap::Err(__blocked) => {
                 let __argument0 = self;
                 let __argument1 = sku;
+                #[allow(clippy::used_underscore_binding)]
                 let __argument2 = __arg2;
                 use __leap::{ViaFit as _, ViaMisfit as _};
                 let __fallback = Self::last_known;

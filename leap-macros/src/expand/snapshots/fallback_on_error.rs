@@ -35,7 +35,10 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
                         }
                     },
                     |__value| {
-                        use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                        use __leap::{
+                            ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                            ViaUnseenStream as _,
+                        };
                         (&&__leap::Judged(__value)).leap_outcome()
                     },
                 )

@@ -61,7 +61,10 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     (&&__leap::Judged(__value)).leap_outcome()
                 },
             )

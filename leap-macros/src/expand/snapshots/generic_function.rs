@@ -5,10 +5,6 @@ where
     T: Names,
 {
     use ::leap_runtime::__private as __leap;
-    let __returned = __leap::Returned::new();
-    if false {
-        return __returned.never();
-    }
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -29,18 +25,18 @@ where
         __leap::Ok(ref mut __entry) => {
             __leap::run(
                 __entry,
-                __leap::returning(
-                    __returned,
-                    move || -> Result<(_, [u8; N]), AppError> {
-                        #[allow(clippy::shadow_same, clippy::shadow_reuse)]
-                        let of = of;
-                        match () {
-                            () => of.names(),
-                        }
-                    },
-                ),
+                move || -> Result<(_, [u8; N]), AppError> {
+                    #[allow(clippy::shadow_same, clippy::shadow_reuse)]
+                    let of = of;
+                    match () {
+                        () => of.names(),
+                    }
+                },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     (&&__leap::Judged(__value)).leap_outcome()
                 },
             )

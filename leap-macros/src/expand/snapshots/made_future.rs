@@ -42,40 +42,40 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
             }
         }
     });
-    return __leap::Box::pin(async move {
-        let __begun = __site
-            .begin_with(
-                &__leap::Request {
-                    permits: __permits,
-                    priority: false,
-                    inbound: false,
-                    origin: __leap::Option::as_deref(&__origin),
-                    entrance: __leap::None,
-                    keys: &__keys,
-                },
-            );
-        return __leap::run_async(
-                __begun,
-                async move {
-                    if false {
-                        return __leap::never::<
-                            <BoxFuture<
-                                'static,
-                                Result<u32, AppError>,
-                            > as __leap::Future>::Output,
-                        >();
-                    }
-                    if __leap::is_turned_away() {
-                        let __blocked = __leap::turned_away();
-                        return __leap::Blockable::from_blocked(__blocked);
-                    }
-                    __made.await
-                },
-                |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
-                    (&&__leap::Judged(__value)).leap_outcome()
-                },
-            )
-            .await;
-    });
+    return __leap::Box::pin(
+        __leap::run_made(
+            move || {
+                __site
+                    .begin_with(
+                        &__leap::Request {
+                            permits: __permits,
+                            priority: false,
+                            inbound: false,
+                            origin: __leap::Option::as_deref(&__origin),
+                            entrance: __leap::None,
+                            keys: &__keys,
+                        },
+                    )
+            },
+            __made,
+            |__value| {
+                use __leap::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    ViaUnseenStream as _,
+                };
+                (&&__leap::Judged(__value)).leap_outcome()
+            },
+            move |__blocked| async move {
+                if false {
+                    return __leap::never::<
+                        <BoxFuture<
+                            'static,
+                            Result<u32, AppError>,
+                        > as __leap::Awaited>::Output,
+                    >();
+                }
+                return __leap::Blockable::from_blocked(__blocked);
+            },
+        ),
+    );
 }

@@ -29,7 +29,10 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
             move || __site.begin(__permits),
             __made,
             |__value| {
-                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                use __leap::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    ViaUnseenStream as _,
+                };
                 (&&__leap::Judged(__value)).leap_outcome()
             },
             move |__blocked| { __leap::once(__leap::Blockable::from_blocked(__blocked)) },

@@ -1,9 +1,5 @@
 async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
     use ::leap_runtime::__private as __leap;
-    let __returned = __leap::Returned::new();
-    if false {
-        return __returned.never();
-    }
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -24,7 +20,9 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
             __begun,
             async move {
                 if false {
-                    return __returned.never();
+                    return __leap::never::<
+                        Result<Box<dyn Iterator<Item = _>>, AppError>,
+                    >();
                 }
                 if __leap::is_turned_away() {
                     let __blocked = __leap::turned_away();
@@ -35,7 +33,10 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
                 }
             },
             |__value| {
-                use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                use __leap::{
+                    ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                    ViaUnseenStream as _,
+                };
                 (&&__leap::Judged(__value)).leap_outcome()
             },
         )

@@ -113,8 +113,11 @@ fn all() -> Result<(), Blocked> {
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
-                    (&&__leap::Judged(__value)).leap_outcome()
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
+                    (&&__leap::Judged(__value)).leap_outcome_or_error()
                 },
             )
         }

@@ -27,7 +27,9 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
         move || __site.begin(__permits),
         __made,
         |__value| {
-            use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+            use __leap::{
+                ViaAny as _, ViaResult as _, ViaUnseenFuture as _, ViaUnseenStream as _,
+            };
             (&&__leap::Judged(__value)).leap_outcome()
         },
         move |__blocked| {
@@ -35,7 +37,7 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
             use __leap::{ViaFit as _, ViaMisfit as _};
             let __fallback = last_known;
             (&__leap::taking::<_, (_, _)>(&__fallback)).leap_fits();
-            __fallback(__argument0, __blocked)
+            __leap::stream(__fallback(__argument0, __blocked))
         },
     );
 }

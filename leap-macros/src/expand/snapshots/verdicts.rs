@@ -28,7 +28,10 @@ fn check(order: &Order) -> Answer {
                     }
                 },
                 |__value| {
-                    use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _};
+                    use __leap::{
+                        ViaAny as _, ViaResult as _, ViaUnseenFuture as _,
+                        ViaUnseenStream as _,
+                    };
                     let __returned = __value;
                     if let __leap::Some(__error) = __leap::error_of(__returned) {
                         match __error {

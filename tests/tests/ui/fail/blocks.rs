@@ -63,6 +63,14 @@ impl Shop {
     }
 }
 
+#[guarded]
+impl Shop {
+    #[cfg_attr(unix, guarded(skip))]
+    fn perhaps(&self) -> Result<u8, Blocked> {
+        Ok(1)
+    }
+}
+
 fn main() {
     let shop = Shop::new();
     let _ = (shop.named_twice(), shop.left_out(), shop.misspelt(), Shop::LIMIT);

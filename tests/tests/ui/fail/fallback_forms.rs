@@ -71,6 +71,39 @@ fn moved_into_a_future(text: String) -> impl Future<Output = Result<usize, AppEr
     async move { Ok(n) }
 }
 
+#[guarded(fallback = || 0)]
+fn nothing_taken(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback_on = any, fallback = Err(AppError::from(blocked)))]
+fn called_error_here() -> Result<usize, AppError> {
+    Ok(1)
+}
+
+#[guarded(fallback = Err(error))]
+fn called_blocked_here() -> Result<usize, AppError> {
+    Ok(1)
+}
+
+#[guarded(fallback = later(sku))]
+async fn not_awaited(sku: &str) -> usize {
+    sku.len()
+}
+
+async fn later(sku: &str) -> usize {
+    sku.len()
+}
+
+#[guarded(fallback = zero(sku))]
+fn no_stream(sku: &str) -> impl futures_core::Stream<Item = usize> {
+    watch(sku.len())
+}
+
+fn watch(_: usize) -> std::pin::Pin<Box<dyn futures_core::Stream<Item = usize>>> {
+    unimplemented!()
+}
+
 struct Shop;
 
 impl Shop {

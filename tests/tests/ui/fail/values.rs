@@ -52,4 +52,14 @@ fn no_paths() -> Result<u8, Blocked> {
     Ok(1)
 }
 
+#[guarded(qps = 5k, open_ms = 5s, error_count = 3, max_concurrency = 3permits, rate(limit = 1.5per, per_ms = 1m))]
+fn units() -> Result<(), Blocked> {
+    Ok(())
+}
+
+#[guarded(ignore(not_found))]
+fn every_error() -> Result<(), Blocked> {
+    Ok(())
+}
+
 fn main() {}
