@@ -27,18 +27,24 @@ fn ours() -> Span {
 
 pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
     let expansion = Expansion::new(guarded);
+    let import = import(guarded.runtime.as_ref());
     let block = match &guarded.runs {
-        Runs::Body => expansion.of_body(),
-        Runs::Async => expansion.of_async_fn(),
-        Runs::Made(Made { block: Some(block), .. }) => expansion.of_async_block(block),
-        Runs::Made(made) if made.is_stream => expansion.of_stream(made),
-        Runs::Made(made) => expansion.of_future(made),
+        // It stands alone, as the user's does.
+        Runs::Made(Made { block: Some(block), .. }) => expansion.of_async_block(&import, block),
+        runs => {
+            let block = match runs {
+                Runs::Body => expansion.of_body(),
+                Runs::Async => expansion.of_async_fn(),
+                Runs::Made(made) if made.is_stream => expansion.of_stream(made),
+                Runs::Made(made) => expansion.of_future(made),
+            };
+            quote! { #import #block }
+        }
     };
     let function = &guarded.function;
     let inner_attrs = &function.inner_attrs;
     // Dead code is reported only where the braces have the span of the body.
-    let import = expansion.leap.import();
-    let block = braced(quote! { #(#inner_attrs)* #import #block }, function.body.span());
+    let block = braced(quote! { #(#inner_attrs)* #block }, function.body.span());
     let (attrs, vis, defaultness, sig) =
         (&function.attrs, &function.vis, &function.defaultness, expansion.sig());
     quote! { #(#attrs)* #vis #defaultness #sig #block }
@@ -47,7 +53,6 @@ pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
 /// A guarded function on its way to tokens.
 struct Expansion<'a> {
     guarded: &'a Guarded,
-    leap: Leap<'a>,
     /// The signature with a name for each parameter; none if the parameters are taken where they stand.
     named: Option<Signature>,
     params: Vec<Param<'a>>,
@@ -56,19 +61,18 @@ struct Expansion<'a> {
 
 impl<'a> Expansion<'a> {
     fn new(guarded: &'a Guarded) -> Self {
-        let leap = Leap(guarded.runtime.as_ref());
         let returned = match &guarded.runs {
-            Runs::Body | Runs::Async => Returned::of(&guarded.function.sig, leap),
-            Runs::Made(made) => Returned::of_made(made, leap),
+            Runs::Body | Runs::Async => Returned::of(&guarded.function.sig),
+            Runs::Made(made) => Returned::of_made(made),
         };
         // An async block that is the whole body takes from the parameters what it uses, as in the plain function. Only a
         // fallback that is given all of them needs a name for each.
         let is_block = matches!(&guarded.runs, Runs::Made(Made { block: Some(_), .. }));
         if is_block && !guarded.fallback.as_ref().is_some_and(Fallback::takes_all) {
-            return Self { guarded, leap, named: None, params: Vec::new(), returned };
+            return Self { guarded, named: None, params: Vec::new(), returned };
         }
         let (named, params) = params::name_params(guarded, is_block);
-        Self { guarded, leap, named: Some(named), params, returned }
+        Self { guarded, named: Some(named), params, returned }
     }
 
     fn sig(&self) -> &Signature {
@@ -103,17 +107,16 @@ impl<'a> Expansion<'a> {
     }
 
     fn site(&self) -> TokenStream {
-        let site = site::site(self.guarded, self.leap);
+        let site = site::site(self.guarded);
         quote_spanned! {ours()=> let (__site, __permits) = #site;}
     }
 
     /// What answers a call that was turned away.
     fn turned_away(&self, place: Place) -> Answer {
-        let leap = self.leap;
         match &self.guarded.fallback {
             Some(fallback) if !fallback.is_after_the_body() => answer::of_fallback(fallback, place, self),
             fallback => {
-                let (given, value) = answer::from_blocked(&self.returned, leap);
+                let (given, value) = answer::from_blocked(&self.returned);
                 let is_spared = fallback.as_ref().is_some_and(|fallback| fallback.on == FallbackOn::Error);
                 let note = is_spared.then(|| quote_spanned! {ours()=> __failed.spare();});
                 let tokens = match place {
@@ -149,22 +152,22 @@ impl<'a> Expansion<'a> {
 
     /// Runs the body where it stands.
     fn of_body(&self) -> TokenStream {
-        let (guarded, leap, ty) = (self.guarded, self.leap, &self.returned.ty);
-        let judge = judge::judge(guarded, &self.returned, leap);
+        let (guarded, ty) = (self.guarded, &self.returned.ty);
+        let judge = judge::judge(guarded, &self.returned);
         let Answer { given, tokens: answer } = self.turned_away(Place::Function);
-        let (site, enter) = (self.site(), request::enter(guarded, leap));
+        let (site, enter) = (self.site(), request::enter(guarded));
         let body = self.closure(ty);
         // A judge that is all ours need not be contained.
         let run = match (self.after(), guarded.verdict.is_asked()) {
-            (Some(_), _) => quote_spanned! {ours()=> #leap::run_noted(__entry, __failed, #body, #judge)},
-            (None, true) => quote_spanned! {ours()=> #leap::run_judged(__entry, #body, #judge)},
-            (None, false) => quote_spanned! {ours()=> #leap::run(__entry, #body, #judge)},
+            (Some(_), _) => quote_spanned! {ours()=> __leap::run_noted(__entry, __failed, #body, #judge)},
+            (None, true) => quote_spanned! {ours()=> __leap::run_judged(__entry, #body, #judge)},
+            (None, false) => quote_spanned! {ours()=> __leap::run(__entry, #body, #judge)},
         };
         // By reference: an entry is large to move about. It is dropped, and the call ends, right after the match.
         let call = quote_spanned! {ours()=>
             match __entry {
-                #leap::Ok(ref mut __entry) => #run,
-                #leap::Err(#given) => { #answer }
+                __leap::Ok(ref mut __entry) => #run,
+                __leap::Err(#given) => { #answer }
             }
         };
         match self.after() {
@@ -178,7 +181,7 @@ impl<'a> Expansion<'a> {
                 quote_spanned! {ours()=>
                     #kept
                     #site
-                    let __failed = &#leap::Failed::new();
+                    let __failed = &__leap::Failed::new();
                     let __value: #ty = { let mut __entry = #enter; #call };
                     #answer
                 }
@@ -189,21 +192,21 @@ impl<'a> Expansion<'a> {
     /// An async function enters when it is first polled.
     fn of_async_fn(&self) -> TokenStream {
         let (rebind, body) = (self.rebind(), body(&self.guarded.function.body));
-        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params, self.leap));
+        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params));
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
         let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, self.guarded.function.body.span());
         quote_spanned! {ours()=> #kept #site #begin #run }
     }
 
     /// A body that is nothing but an async block is as that of an async function.
-    fn of_async_block(&self, block: &AsyncBlock) -> TokenStream {
+    fn of_async_block(&self, import: &TokenStream, block: &AsyncBlock) -> TokenStream {
         let (rebind, body) = (self.rebind(), body(&block.body));
-        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params, self.leap));
+        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params));
         let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, block.body.span());
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
         let hint = self.after().map(|_| self.hint());
         // Where the user's block is: so lints of what a body ends with speak of it.
-        let run = braced(quote_spanned! {ours()=> #hint #kept #site #begin #run }, block.body.span());
+        let run = braced(quote_spanned! {ours()=> #import #hint #kept #site #begin #run }, block.body.span());
         let run = quote_spanned! {block.start=> async move #run};
         match &block.pin {
             None => run,
@@ -218,75 +221,71 @@ impl<'a> Expansion<'a> {
     /// Any other body that makes a future is run when the function is called, as in the plain function; the call enters
     /// when the future is first polled.
     fn of_future(&self, made: &Made) -> TokenStream {
-        let leap = self.leap;
         let (site, body) = (self.site(), self.make());
-        let (bind, begin) = request::begin_later(self.guarded, leap);
+        let (bind, begin) = request::begin_later(self.guarded);
         // The fallback gets its arguments when the body has had them.
         let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
-        let judge = judge::judge(self.guarded, &self.returned, leap);
+        let judge = judge::judge(self.guarded, &self.returned);
         let Answer { given, tokens: answer } = self.turned_away(Place::Block);
         let hint = self.hint();
         let begin = quote_spanned! {ours()=> move || #begin};
         let answer = quote_spanned! {ours()=> move |#given| async move { #hint #answer }};
         let future = match self.after() {
-            None => quote_spanned! {ours()=> #leap::run_made(#begin, __made, #judge, #answer)},
+            None => quote_spanned! {ours()=> __leap::run_made(#begin, __made, #judge, #answer)},
             Some(fallback) => {
                 let after = self.answer_failed(fallback, Place::Block);
                 quote_spanned! {ours()=>
                     async move {
                         #hint
-                        let __failed = &#leap::Failed::new();
-                        let __value = #leap::run_made_noted(#begin, __failed, __made, #judge, #answer).await;
+                        let __failed = &__leap::Failed::new();
+                        let __value = __leap::run_made_noted(#begin, __failed, __made, #judge, #answer).await;
                         #after
                     }
                 }
             }
         };
-        let future = pinned(future, made, leap);
+        let future = pinned(future, made);
         quote_spanned! {ours()=> #kept #site #bind #body return #future; }
     }
 
     /// The call of a stream enters when it is first polled, and ends when the stream does.
     fn of_stream(&self, made: &Made) -> TokenStream {
-        let leap = self.leap;
         let (site, body) = (self.site(), self.make());
-        let (bind, begin) = request::begin_later(self.guarded, leap);
-        let judge = judge::judge(self.guarded, &self.returned, leap);
+        let (bind, begin) = request::begin_later(self.guarded);
+        let judge = judge::judge(self.guarded, &self.returned);
         let kept = self.guarded.fallback.as_ref().map(|fallback| answer::kept(fallback, self));
         let Answer { given, tokens: answer } = self.turned_away(Place::Closure);
         let answer = match &self.guarded.fallback {
             Some(_) => answer,
-            None => quote_spanned! {ours()=> #leap::once(#answer)},
+            None => quote_spanned! {ours()=> __leap::once(#answer)},
         };
         let stream = quote_spanned! {ours()=>
-            #leap::run_stream(move || #begin, __made, #judge, move |#given| { #answer })
+            __leap::run_stream(move || #begin, __made, #judge, move |#given| { #answer })
         };
-        let stream = pinned(stream, made, leap);
+        let stream = pinned(stream, made);
         quote_spanned! {ours()=> #kept #site #bind #body return #stream; }
     }
 
     /// Has the body make its future or stream.
     fn make(&self) -> TokenStream {
-        let leap = self.leap;
         let ty = match &self.guarded.function.sig.output {
             ReturnType::Type(_, ty) => without_opaque_types(ty).into_token_stream(),
             ReturnType::Default => TokenStream::new(),
         };
         let body = self.closure(&ty);
-        quote_spanned! {ours()=> let __made = #leap::made(#body); }
+        quote_spanned! {ours()=> let __made = __leap::made(#body); }
     }
 
     /// Runs `body` in an async block that first of all answers a call that was turned away, which may be known only after a
     /// wait. Nothing is awaited before the arguments are in the block: they would be kept twice.
     fn awaited(&self, body: &TokenStream, at_body: Span) -> TokenStream {
-        let leap = self.leap;
         let hint = self.hint();
-        let judge = judge::judge(self.guarded, &self.returned, leap);
+        let judge = judge::judge(self.guarded, &self.returned);
         let Answer { given, tokens: answer } = self.turned_away(Place::Block);
         let block = quote_spanned! {ours()=>
             #hint
-            if #leap::is_turned_away() {
-                let #given = #leap::turned_away();
+            if __leap::is_turned_away() {
+                let #given = __leap::turned_away();
                 #answer
             }
             #body
@@ -298,13 +297,13 @@ impl<'a> Expansion<'a> {
                 // A judge that is all ours need not be contained.
                 let run = if self.guarded.verdict.is_asked() { "run_async_judged" } else { "run_async" };
                 let run = Ident::new(run, ours());
-                self.returns(&quote_spanned! {ours()=> #leap::#run(__begun, #block, #judge).await})
+                self.returns(&quote_spanned! {ours()=> __leap::#run(__begun, #block, #judge).await})
             }
             Some(fallback) => {
                 let answer = self.answer_failed(fallback, Place::Block);
                 quote_spanned! {ours()=>
-                    let __failed = &#leap::Failed::new();
-                    let __value = #leap::run_async_noted(__begun, __failed, #block, #judge).await;
+                    let __failed = &__leap::Failed::new();
+                    let __value = __leap::run_async_noted(__begun, __failed, #block, #judge).await;
                     #answer
                 }
             }
@@ -315,10 +314,9 @@ impl<'a> Expansion<'a> {
     fn hint(&self) -> Option<TokenStream> {
         (!self.returned.is_never).then(|| {
             let (ty, span) = (&self.returned.ty, ours().located_at(self.returned.span));
-            let leap = self.leap.at(span);
             quote_spanned! {span=>
                 if false {
-                    return #leap::never::<#ty>();
+                    return __leap::never::<#ty>();
                 }
             }
         })
@@ -326,24 +324,22 @@ impl<'a> Expansion<'a> {
 
     /// What becomes of the `__value` of a call: the fallback answers if it failed.
     fn answer_failed(&self, fallback: &Fallback, place: Place) -> TokenStream {
-        let leap = self.leap;
         let Answer { given, tokens: answer } = answer::of_fallback(fallback, place, self);
         let span = fallback.on_key.as_ref().map_or_else(ours, |key| ours().located_at(key.span()));
-        let failed = leap.at(span);
-        let failed = quote_spanned! {span=> #failed::error_in(__failed, __value)};
+        let failed = quote_spanned! {span=> __leap::error_in(__failed, __value)};
         self.returns(&quote_spanned! {ours()=>
             match #failed {
-                #leap::Ok(__value) => __value,
-                #leap::Err(#given) => { #answer }
+                __leap::Ok(__value) => __value,
+                __leap::Err(#given) => { #answer }
             }
         })
     }
 }
 
 /// In a pinned box, where the function returns one.
-fn pinned(tokens: TokenStream, made: &Made, leap: Leap<'_>) -> TokenStream {
+fn pinned(tokens: TokenStream, made: &Made) -> TokenStream {
     if made.is_boxed {
-        quote_spanned! {ours()=> #leap::Box::pin(#tokens)}
+        quote_spanned! {ours()=> __leap::Box::pin(#tokens)}
     } else {
         tokens
     }
@@ -361,29 +357,12 @@ fn body(body: &Group) -> TokenStream {
     quote_spanned! {body.span()=> match () { () => #body }}
 }
 
-/// What an expansion calls: `::leap_runtime::__private`, or as the user says, under a name of its own. So one that is not
-/// found is told once.
-#[derive(Clone, Copy)]
-struct Leap<'a>(Option<&'a Path>);
-
-impl Leap<'_> {
-    /// Brings the name.
-    fn import(self) -> TokenStream {
-        match self.0 {
-            Some(path) => quote_spanned! {ours()=> use #path::__private as __leap;},
-            None => quote_spanned! {ours()=> use ::leap_runtime::__private as __leap;},
-        }
-    }
-
-    /// The name, blamed on the tokens at `span`.
-    fn at(self, span: Span) -> TokenStream {
-        quote_spanned! {span=> __leap}
-    }
-}
-
-impl ToTokens for Leap<'_> {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        tokens.extend(self.at(ours()));
+/// Brings the name under which an expansion finds what it calls: `::leap_runtime::__private`, unless the user says otherwise.
+/// One name, so that a runtime which is not there is told once.
+fn import(runtime: Option<&Path>) -> TokenStream {
+    match runtime {
+        Some(path) => quote_spanned! {ours()=> use #path::__private as __leap;},
+        None => quote_spanned! {ours()=> use ::leap_runtime::__private as __leap;},
     }
 }
 

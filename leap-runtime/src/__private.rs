@@ -274,13 +274,13 @@ where
 }
 
 /// The same, and notes whether the call failed.
-pub fn run_made_noted<'a, B, F, J, A, O>(
+pub fn run_made_noted<B, F, J, A, O>(
     begin: B,
-    failed: &'a Failed,
+    failed: &Failed,
     future: F,
     judge: J,
     answer: A,
-) -> GuardedMade<B, F, Noting<'a, J>, A, O>
+) -> GuardedMade<B, F, Noting<'_, J>, A, O>
 where
     B: FnOnce() -> Begun,
     F: Future,
@@ -847,4 +847,5 @@ pub fn one<T>(value: Option<T>) -> T {
     value.expect("asked of the one that there is")
 }
 
-pub use std::mem::drop;
+/// That one of the two which it is not.
+pub fn no_value<T>(_: Option<T>) {}

@@ -219,7 +219,7 @@ fn by_function(n: usize) -> Box<dyn Fn(&str) -> usize> {
     Box::new(move |text| text.len() + n)
 }
 
-#[guarded("seems", qps = 0, fallback = { let blocked = u8::from(a); blocked })]
+#[guarded("seems", qps = 0, fallback = { let blocked = u8::from(a); blocked + 1 })]
 fn by_what_seems((a, mut b): (bool, u8)) -> u8 {
     b += u8::from(a);
     b
@@ -310,7 +310,7 @@ fn an_expression_finds_its_arguments_wherever_they_stand_in_it() {
         assert_eq!(by_fields(refusal, 1), Err(Refusal { sku: "a".into(), by: "fields".into(), n: 1 }));
         assert_eq!(by_text(String::new(), 7, 3), Err(AppError::Blocked("  7".into())));
         assert_eq!(by_raw_name("type".into()), "no type");
-        assert_eq!(by_what_seems((true, 1)), 1);
+        assert_eq!(by_what_seems((true, 1)), 2);
     });
 }
 

@@ -1,5 +1,6 @@
 //! Functions that return a future or a stream, which is what runs; and those that `async_trait` makes such.
 #![expect(
+    clippy::large_types_passed_by_value,
     clippy::manual_async_fn,
     clippy::panic,
     clippy::unwrap_used,
@@ -213,7 +214,7 @@ fn every_form_of_a_returned_future_is_guarded() {
         );
         assert_eq!([now(with_fallback("abc", 1)), now(with_fallback("abc", 1))], [2, 4]);
         assert_eq!((now(aliases::of_two(1)).unwrap(), now(unpin(2)).unwrap()), (1, 2));
-        assert!(now(aliases::of_two(1)).is_err() && now(&mut unpin(2)).is_err());
+        assert!(now(aliases::of_two(1)).is_err() && now(unpin(2)).is_err());
         for (resource, expected) in
             [("opaque", [1, 1, 1]), ("detached", [1, 1, 1]), ("block", [1, 1, 1]), ("boxed block", [1, 1, 1])]
         {

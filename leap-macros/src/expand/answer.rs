@@ -7,7 +7,7 @@ use syn::{Attribute, ExprClosure, ExprPath, FnArg, Pat, Signature};
 
 use super::params::Param;
 use super::types::Returned;
-use super::{Expansion, Leap, ours};
+use super::{Expansion, ours};
 use crate::args;
 use crate::model::{Fallback, bound_by, mention};
 
@@ -30,11 +30,11 @@ pub(super) enum Place {
 }
 
 /// The return type itself says that the call was blocked: the value.
-pub(super) fn from_blocked(returned: &Returned, leap: Leap<'_>) -> (Ident, TokenStream) {
+pub(super) fn from_blocked(returned: &Returned) -> (Ident, TokenStream) {
     // Blamed on the return type; for the compiler to do so, the variable must be the user's, in name and span.
-    let (leap, given) = (leap.at(returned.span), Ident::new("__blocked", returned.span));
+    let given = Ident::new("__blocked", returned.span);
     // Under a name that nobody else gives it, lest the user's own be told to do.
-    let value = quote_spanned! {returned.span=> #leap::Blockable::from_blocked(#given)};
+    let value = quote_spanned! {returned.span=> __leap::Blockable::from_blocked(#given)};
     (given, value)
 }
 
@@ -159,7 +159,7 @@ fn is_mut(pat: TokenStream, name: &Ident) -> bool {
 
 /// The fallback answers.
 pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansion<'_>) -> Answer {
-    let (sig, params, leap) = (expansion.sig(), &expansion.params, expansion.leap);
+    let (sig, params) = (expansion.sig(), &expansion.params);
     let is_after = fallback.is_after_the_body();
     let given = |span| Ident::new(if is_after { "__error" } else { "__blocked" }, span);
     // What does not fit is blamed on the fallback. The arguments are ours, lest the compiler propose to edit them.
@@ -168,7 +168,7 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
             let span = ours().located_at(path.span());
             let (bind, arguments) = take(sig, params, span);
             let given_there = given(span);
-            let Fitting { bind: bind_path, callee } = fitting(path, arguments.len() + 1, leap);
+            let Fitting { bind: bind_path, callee } = fitting(path, arguments.len() + 1);
             let call = quote_spanned! {span=> #callee(#(#arguments,)* #given_there)};
             (given(ours()), quote_spanned! {ours()=> #bind #bind_path}, call)
         }
@@ -180,9 +180,9 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
                 Place::Function => expansion.returned.ty.to_token_stream(),
                 Place::Block | Place::Closure => quote_spanned! {ours()=> _},
             };
-            let (leap, given_there) = (leap.at(span), given(span));
+            let given_there = given(span);
             let call = quote_spanned! {span=>
-                #leap::answer::<_, #ty>(#closure, (#(#arguments,)* #given_there,))
+                __leap::answer::<_, #ty>(#closure, (#(#arguments,)* #given_there,))
             };
             (given(ours()), bind, call)
         }
@@ -201,30 +201,28 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
     let tokens = match place {
         Place::Closure => {
             let span = ours().located_at(call.span());
-            let leap = leap.at(span);
-            quote_spanned! {span=> #leap::stream(#call)}
+            quote_spanned! {span=> __leap::stream(#call)}
         }
         _ if expansion.returned.is_never => call,
         // What is called here may be async, which its type tells. An expression is evaluated as written: it awaits what
         // it wants to itself.
         Place::Block if fallback.takes_all() => {
             let (span, ty) = (ours().located_at(call.span()), &expansion.returned.ty);
-            let leap = leap.at(span);
             let answer = if expansion.returned.is_opaque {
                 quote_spanned! {span=> AnswerOfAny::<_>}
             } else {
                 quote_spanned! {span=> Answer::<_, #ty>}
             };
             quote_spanned! {span=>
-                use #leap::{ViaFuture as _, ViaValue as _};
-                let (__answer, __kind) = #leap::#answer::of(#call);
+                use __leap::{ViaFuture as _, ViaValue as _};
+                let (__answer, __kind) = __leap::#answer::of(#call);
                 let __way = (&__kind).leap_way();
                 let (__value, __future) = __way.split(__answer);
                 if __way.is_value() {
-                    return #leap::one(__value);
+                    return __leap::one(__value);
                 }
-                #leap::drop(__value);
-                return #leap::one(__future).await;
+                __leap::no_value(__value);
+                return __leap::one(__future).await;
             }
         }
         Place::Function | Place::Block => {
@@ -247,17 +245,17 @@ struct Fitting {
 }
 
 /// Asks a fallback whether it takes so many values, before it is given them.
-fn fitting(path: &ExprPath, n_values: usize, leap: Leap<'_>) -> Fitting {
+fn fitting(path: &ExprPath, n_values: usize) -> Fitting {
     if n_values > MOST_TAKEN {
         return Fitting { bind: TokenStream::new(), callee: path.to_token_stream() };
     }
     let span = path.span();
-    let (leap, ours) = (leap.at(span), ours().located_at(span));
+    let ours = ours().located_at(span);
     let values = (0..n_values).map(|_| quote_spanned! {ours=> _});
     let bind = quote_spanned! {ours=>
-        use #leap::{ViaFit as _, ViaMisfit as _};
+        use __leap::{ViaFit as _, ViaMisfit as _};
         let __fallback = #path;
-        (&#leap::taking::<_, (#(#values,)*)>(&__fallback)).leap_fits();
+        (&__leap::taking::<_, (#(#values,)*)>(&__fallback)).leap_fits();
     };
     Fitting { bind, callee: quote_spanned! {ours=> __fallback} }
 }
@@ -281,7 +279,6 @@ fn of_a_tuple(closure: &ExprClosure) -> TokenStream {
 
 /// Asks of each argument that the fallback wants whether it is still there after the body had it, and says so at its type.
 pub(super) fn kept(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
-    let leap = expansion.leap;
     let receiver = expansion.sig().receiver().and_then(|receiver| {
         let this = Ident::new("self", receiver.self_token.span);
         let is_wanted = fallback.takes_all() || fallback.mentions(&this);
@@ -295,8 +292,7 @@ pub(super) fn kept(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStrea
         expansion.params.iter().zip(typed).filter(|(param, _)| fallback.takes_all() || param.is_wanted);
     let params = wanted.map(|(param, span)| (param.name.clone(), span));
     let asked = receiver.into_iter().chain(params).map(|(name, span)| {
-        let leap = leap.at(span);
-        quote_spanned! {span=> #leap::kept(&#name);}
+        quote_spanned! {span=> __leap::kept(&#name);}
     });
     asked.collect()
 }

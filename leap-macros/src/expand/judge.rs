@@ -4,26 +4,26 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 
+use super::ours;
 use super::types::Returned;
-use super::{Leap, ours};
 use crate::model::Guarded;
 
 /// A closure that judges: `ignore`, then `ok_if`, then `err_if`, then whether it is an `Err`.
 /// That is found by type, so an alias of `Result` is no secret.
-pub(super) fn judge(guarded: &Guarded, returned: &Returned, leap: Leap<'_>) -> TokenStream {
+pub(super) fn judge(guarded: &Guarded, returned: &Returned) -> TokenStream {
     let verdict = &guarded.verdict;
     if returned.is_never {
-        return quote_spanned! {ours()=> |_| #leap::Outcome::Success};
+        return quote_spanned! {ours()=> |_| __leap::Outcome::Success};
     }
     let ignored = verdict.ignore.as_ref().map(|pattern| {
         let span = pattern.span();
-        let (leap_at, returned) = (leap.at(span), Ident::new("__returned", span));
-        let error = quote_spanned! {span=> #leap_at::error_of(#returned)};
+        let returned = Ident::new("__returned", span);
+        let error = quote_spanned! {span=> __leap::error_of(#returned)};
         quote_spanned! {ours()=>
             let #returned = __value;
-            if let #leap::Some(__error) = #error {
+            if let __leap::Some(__error) = #error {
                 match __error {
-                    #pattern => return #leap::Outcome::Ignored,
+                    #pattern => return __leap::Outcome::Ignored,
                     _ => {}
                 }
             }
@@ -33,8 +33,8 @@ pub(super) fn judge(guarded: &Guarded, returned: &Returned, leap: Leap<'_>) -> T
     let told = told.into_iter().filter_map(|(predicate, outcome)| {
         let (predicate, outcome) = (predicate.as_ref()?, Ident::new(outcome, ours()));
         Some(quote_spanned! {ours()=>
-            if #leap::holds(__value, #predicate) {
-                return #leap::Outcome::#outcome;
+            if __leap::holds(__value, #predicate) {
+                return __leap::Outcome::#outcome;
             }
         })
     });
@@ -45,10 +45,10 @@ pub(super) fn judge(guarded: &Guarded, returned: &Returned, leap: Leap<'_>) -> T
     let outcome = Ident::new(outcome, returned.span);
     quote_spanned! {ours()=>
         |__value| {
-            use #leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _, ViaUnseenStream as _};
+            use __leap::{ViaAny as _, ViaResult as _, ViaUnseenFuture as _, ViaUnseenStream as _};
             #ignored
             #(#told)*
-            (&&#leap::Judged(__value)).#outcome()
+            (&&__leap::Judged(__value)).#outcome()
         }
     }
 }

@@ -6,7 +6,7 @@ use syn::{
     GenericArgument, Path, PathArguments, ReturnType, Signature, Type, TypeParamBound, parse_quote_spanned,
 };
 
-use super::{Leap, ours};
+use super::ours;
 use crate::model::Made;
 
 /// What a call gives in the end.
@@ -22,7 +22,7 @@ pub(super) struct Returned {
 
 impl Returned {
     /// What the signature says.
-    pub(super) fn of(sig: &Signature, leap: Leap<'_>) -> Self {
+    pub(super) fn of(sig: &Signature) -> Self {
         match &sig.output {
             ReturnType::Default => Self {
                 ty: parse_quote_spanned! {ours()=> ()},
@@ -30,33 +30,32 @@ impl Returned {
                 is_never: false,
                 is_opaque: false,
             },
-            ReturnType::Type(_, ty) => Self::by(ty, leap),
+            ReturnType::Type(_, ty) => Self::by(ty),
         }
     }
 
     /// What a future or a stream yields.
-    pub(super) fn of_made(made: &Made, leap: Leap<'_>) -> Self {
+    pub(super) fn of_made(made: &Made) -> Self {
         let span = made.ty.span();
         match &made.output {
-            Some(output) => Self::by(output, leap),
+            Some(output) => Self::by(output),
             // What a stream yields is found by the compiler.
             None if made.is_stream || matches!(made.ty, Type::ImplTrait(_)) => {
                 Self { ty: parse_quote_spanned! {span=> _}, span, is_never: false, is_opaque: false }
             }
             None => {
-                let (leap, ty) = (leap.at(span), without_opaque_types(&made.ty));
-                let ty = parse_quote_spanned! {span=> <#ty as #leap::Awaited>::Output};
+                let ty = without_opaque_types(&made.ty);
+                let ty = parse_quote_spanned! {span=> <#ty as __leap::Awaited>::Output};
                 Self { ty, span, is_never: false, is_opaque: false }
             }
         }
     }
 
-    fn by(ty: &Type, leap: Leap<'_>) -> Self {
+    fn by(ty: &Type) -> Self {
         let span = ty.span();
         if matches!(ty, Type::Never(_)) {
             // As a type argument `!` is not stable; its alias is.
-            let leap = leap.at(span);
-            let ty = parse_quote_spanned! {span=> #leap::Never};
+            let ty = parse_quote_spanned! {span=> __leap::Never};
             return Self { ty, span, is_never: true, is_opaque: false };
         }
         let written = without_opaque_types(ty);

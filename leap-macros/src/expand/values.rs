@@ -4,24 +4,23 @@ use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{Leap, ours};
+use super::ours;
 use crate::args::Value;
 
-pub(super) fn option(value: Option<TokenStream>, leap: Leap<'_>) -> TokenStream {
+pub(super) fn option(value: Option<TokenStream>) -> TokenStream {
     match value {
-        Some(value) => quote_spanned! {ours()=> #leap::Some(#value)},
-        None => quote_spanned! {ours()=> #leap::None},
+        Some(value) => quote_spanned! {ours()=> __leap::Some(#value)},
+        None => quote_spanned! {ours()=> __leap::None},
     }
 }
 
 /// A name: as the literal that it was, or as the expression that it is, checked where that stands.
-pub(super) fn name(name: &Value<String>, leap: Leap<'_>) -> TokenStream {
+pub(super) fn name(name: &Value<String>) -> TokenStream {
     let expr = &name.expr;
     match &name.known {
         Some(name) => literal(Literal::string(name), expr.span()),
         None => {
-            let leap = leap.at(expr.span());
-            quote_spanned! {expr.span()=> #leap::name(#expr)}
+            quote_spanned! {expr.span()=> __leap::name(#expr)}
         }
     }
 }
@@ -35,10 +34,10 @@ pub(super) fn whole<N: Copy + Into<u64>>(value: &Value<N>) -> TokenStream {
 }
 
 /// A number of any type as a float.
-pub(super) fn float(value: &Value<f64>, leap: Leap<'_>) -> TokenStream {
+pub(super) fn float(value: &Value<f64>) -> TokenStream {
     match (value.known, &value.expr) {
         (Some(number), expr) => literal(Literal::f64_suffixed(number), ours().located_at(expr.span())),
-        (None, expr) => quote_spanned! {ours().located_at(expr.span())=> (#expr) as #leap::f64},
+        (None, expr) => quote_spanned! {ours().located_at(expr.span())=> (#expr) as __leap::f64},
     }
 }
 

@@ -190,7 +190,6 @@ shapes! {
 
 /// A fallback that waits has a future of its own, which is held in that of the function.
 #[expect(clippy::large_types_passed_by_value, reason = "a fallback is given what the function is")]
-#[expect(clippy::unused_async, reason = "it is its being async that counts")]
 async fn later(argument: Large, _: Blocked) -> u8 {
     argument[0]
 }

@@ -3,8 +3,8 @@ impl Shop {
         &'a self,
         mut sku: String,
     ) -> Pin<Box<dyn Future<Output = Result<u32, AppError>> + Send + 'a>> {
-        use ::leap_runtime::__private as __leap;
         Box::pin(async move {
+            use ::leap_runtime::__private as __leap;
             let (__site, __permits) = {
                 static __RULES: [__leap::Rule; 0] = [];
                 fn __here() -> &'static __leap::str {

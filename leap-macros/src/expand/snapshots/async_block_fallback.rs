@@ -1,6 +1,6 @@
 fn stock(mut sku: String) -> impl Future<Output = u32> {
-    use ::leap_runtime::__private as __leap;
     async move {
+        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
             static __RULES: [__leap::Rule; 1] = [
                 __leap::hot(__leap::HotWords {
@@ -72,7 +72,7 @@ fn stock(mut sku: String) -> impl Future<Output = u32> {
                         if __way.is_value() {
                             return __leap::one(__value);
                         }
-                        __leap::drop(__value);
+                        __leap::no_value(__value);
                         return __leap::one(__future).await;
                     }
                     match () {

@@ -38,7 +38,7 @@ async fn stock(sku: &str) -> u32 {
                     if __way.is_value() {
                         return __leap::one(__value);
                     }
-                    __leap::drop(__value);
+                    __leap::no_value(__value);
                     return __leap::one(__future).await;
                 }
                 #[allow(clippy::shadow_same, clippy::shadow_reuse)]
