@@ -27,19 +27,12 @@ fn ours() -> Span {
 
 pub(crate) fn expand(guarded: &Guarded) -> TokenStream {
     let expansion = Expansion::new(guarded);
-    let import = import(guarded.runtime.as_ref());
     let block = match &guarded.runs {
-        // It stands alone, as the user's does.
-        Runs::Made(Made { block: Some(block), .. }) => expansion.of_async_block(&import, block),
-        runs => {
-            let block = match runs {
-                Runs::Body => expansion.of_body(),
-                Runs::Async => expansion.of_async_fn(),
-                Runs::Made(made) if made.is_stream => expansion.of_stream(made),
-                Runs::Made(made) => expansion.of_future(made),
-            };
-            quote! { #import #block }
-        }
+        Runs::Body => expansion.of_body(),
+        Runs::Async => expansion.of_async_fn(),
+        Runs::Made(Made { block: Some(block), .. }) => expansion.of_async_block(block),
+        Runs::Made(made) if made.is_stream => expansion.of_stream(made),
+        Runs::Made(made) => expansion.of_future(made),
     };
     let function = &guarded.function;
     let inner_attrs = &function.inner_attrs;
@@ -106,9 +99,11 @@ impl<'a> Expansion<'a> {
         matches!(&self.guarded.runs, Runs::Made(Made { block: None, .. }))
     }
 
+    /// The call site. After it comes the import, of which the whole block knows: a block that began with an item would be none
+    /// that lints look at.
     fn site(&self) -> TokenStream {
-        let site = site::site(self.guarded);
-        quote_spanned! {ours()=> let (__site, __permits) = #site;}
+        let (site, import) = (site::site(self.guarded), import(self.guarded.runtime.as_ref()));
+        quote_spanned! {ours()=> let (__site, __permits) = #site; #import}
     }
 
     /// What answers a call that was turned away.
@@ -199,14 +194,14 @@ impl<'a> Expansion<'a> {
     }
 
     /// A body that is nothing but an async block is as that of an async function.
-    fn of_async_block(&self, import: &TokenStream, block: &AsyncBlock) -> TokenStream {
+    fn of_async_block(&self, block: &AsyncBlock) -> TokenStream {
         let (rebind, body) = (self.rebind(), body(&block.body));
         let (site, begin) = (self.site(), request::begin(self.guarded, &self.params));
         let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, block.body.span());
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
         let hint = self.after().map(|_| self.hint());
         // Where the user's block is: so lints of what a body ends with speak of it.
-        let run = braced(quote_spanned! {ours()=> #import #hint #kept #site #begin #run }, block.body.span());
+        let run = braced(quote_spanned! {ours()=> #hint #kept #site #begin #run }, block.body.span());
         let run = quote_spanned! {block.start=> async move #run};
         match &block.pin {
             None => run,

@@ -256,7 +256,7 @@ use proc_macro2::TokenStream;
 ///
 /// Every method is guarded as if the attribute stood on it: a resource of its own, with limits of its own, called by its
 /// type and its name. So there is no `resource` for a block, and what names a parameter (`hot`, a `fallback`) has to suit each
-/// of its methods. An attribute of a method's own takes the place of the block's, all of it; it is known by its name,
+/// of its methods. Methods that a macro writes into the block are not seen. An attribute of a method's own takes the place of the block's, all of it; it is known by its name,
 /// `guarded`, and does not depend on a `cfg`.
 ///
 /// # What it writes

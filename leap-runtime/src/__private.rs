@@ -4,10 +4,14 @@
 use std::future::{Future, Pending};
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
+
+#[cfg(feature = "stream")]
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;

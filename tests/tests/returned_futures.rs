@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -257,6 +258,17 @@ fn a_returned_future_is_send_where_the_plain_one_is() {
         assert_eq!(now(is_send(sends(1))).unwrap(), 2);
         assert_eq!(now(stays(Rc::new(1))).unwrap(), 1);
     });
+}
+
+#[guarded("locks", qps = 0, fallback = lock.try_lock().map_or(0, |n| *n + 1))]
+fn locks(lock: &Mutex<u8>) -> impl Future<Output = u8> {
+    let held = lock.lock().unwrap();
+    async move { *held }
+}
+
+#[test]
+fn what_a_body_has_made_is_dropped_before_another_answers() {
+    registry().scope(|| assert_eq!(now(locks(&Mutex::new(1))), 2));
 }
 
 type Large = [u8; 8 * 1024];

@@ -1,6 +1,6 @@
 //! What becomes of a call that was turned away, or that failed.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, ExprClosure, ExprPath, FnArg, Pat, Signature};
@@ -91,7 +91,7 @@ fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
     let params =
         params.iter().enumerate().map(|(index, Param { other_attrs: attrs, name, pat, is_wanted, .. })| {
             if *is_wanted {
-                return taken_apart(fallback, attrs, name, pat);
+                return taken_apart(attrs, name, pat);
             }
             if is_after {
                 return TokenStream::new();
@@ -103,17 +103,13 @@ fn take_by_name(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStream {
     quote_spanned! {ours()=> #receiver #params}
 }
 
-/// Takes a parameter apart for an expression. What this does not use of it is ours, lest it be told to be unused: the body
-/// may use it.
-fn taken_apart(fallback: &Fallback, attrs: &[Attribute], name: &Ident, pat: &Pat) -> TokenStream {
+/// Takes a parameter apart for an expression. All of it counts as used, and as changed if it may be: the body may do what the
+/// fallback does not.
+fn taken_apart(attrs: &[Attribute], name: &Ident, pat: &Pat) -> TokenStream {
     let mut bound = Vec::new();
     bound_by(pat, &mut bound);
-    let (wanted, others): (Vec<&Ident>, Vec<&Ident>) =
-        bound.into_iter().partition(|name| fallback.mentions(name));
-    let pat = with_ours(pat.to_token_stream(), &others);
-    // As if it were changed, if it may be.
-    let used = wanted.iter().map(|name| {
-        let mutability = is_mut(pat.clone(), name).then(|| quote_spanned! {ours()=> mut});
+    let used = bound.iter().map(|name| {
+        let mutability = is_mut(pat.to_token_stream(), name).then(|| quote_spanned! {ours()=> mut});
         quote_spanned! {ours()=> #(#attrs)* let _ = &#mutability #name;}
     });
     quote_spanned! {ours()=>
@@ -122,25 +118,6 @@ fn taken_apart(fallback: &Fallback, attrs: &[Attribute], name: &Ident, pat: &Pat
         let #pat = #name;
         #(#used)*
     }
-}
-
-/// A pattern in which these names are ours.
-fn with_ours(pat: TokenStream, names: &[&Ident]) -> TokenStream {
-    let ours = |token| match token {
-        TokenTree::Group(group) => {
-            let mut with = Group::new(group.delimiter(), with_ours(group.stream(), names));
-            with.set_span(group.span());
-            TokenTree::Group(with)
-        }
-        TokenTree::Ident(mut name) => {
-            if names.contains(&&name) {
-                name.set_span(ours().located_at(name.span()));
-            }
-            TokenTree::Ident(name)
-        }
-        token => token,
-    };
-    pat.into_iter().map(ours).collect()
 }
 
 /// Whether a pattern binds `name` as `mut`.

@@ -83,6 +83,10 @@ fn refuse_other_items(input: ParseStream) -> Result<()> {
         "a trait"
     } else if input.peek(Token![mod]) {
         "a module"
+    } else if input.peek(Token![use]) {
+        "an import"
+    } else if input.peek(Token![extern]) && (input.peek2(token::Brace) || input.peek3(token::Brace)) {
+        "an `extern` block"
     } else if input.peek(Token![|])
         || input.peek(Token![move])
         || input.peek2(Token![|])

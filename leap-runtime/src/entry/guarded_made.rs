@@ -17,8 +17,9 @@ pin_project! {
     pub struct GuardedMade<B, F, J, A, O> {
         // Until the call has begun.
         begin: Option<B>,
+        // Until the call is turned away: what the body has made must not live while another answers.
         #[pin]
-        guarded: Guarded<F, J>,
+        guarded: Option<Guarded<F, J>>,
         answer: Option<A>,
         // What answers a call that was turned away.
         #[pin]
@@ -29,7 +30,7 @@ pin_project! {
 impl<B, F, J, A, O> GuardedMade<B, F, J, A, O> {
     /// `judge` is asked about a call that was let through; `answer` takes the place of one that was not.
     pub(crate) fn new(begin: B, future: F, judge: J, answer: A) -> Self {
-        let guarded = Guarded::new(Begun::Over, future, judge);
+        let guarded = Some(Guarded::new(Begun::Over, future, judge));
         Self { begin: Some(begin), guarded, answer: Some(answer), answering: None }
     }
 }
@@ -46,17 +47,18 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        if let Some(begin) = this.begin.take() {
-            this.guarded.as_mut().begin(begin());
+        if let Some(mut guarded) = this.guarded.as_mut().as_pin_mut() {
+            if let Some(begin) = this.begin.take() {
+                guarded.as_mut().begin(begin());
+            }
+            match ready!(guarded.as_mut().blocked(context)) {
+                None => return guarded.poll(context),
+                Some(blocked) => {
+                    this.guarded.set(None);
+                    this.answering.set(this.answer.take().map(|answer| answer(blocked)));
+                }
+            }
         }
-        if let Some(blocked) = ready!(this.guarded.as_mut().blocked(context))
-            && let Some(answer) = this.answer.take()
-        {
-            this.answering.set(Some(answer(blocked)));
-        }
-        match this.answering.as_mut().as_pin_mut() {
-            Some(answering) => answering.poll(context),
-            None => this.guarded.poll(context),
-        }
+        this.answering.as_pin_mut().expect("a call that is turned away is answered").poll(context)
     }
 }

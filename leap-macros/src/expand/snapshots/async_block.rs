@@ -4,7 +4,6 @@ impl Shop {
         mut sku: String,
     ) -> Pin<Box<dyn Future<Output = Result<u32, AppError>> + Send + 'a>> {
         Box::pin(async move {
-            use ::leap_runtime::__private as __leap;
             let (__site, __permits) = {
                 static __RULES: [__leap::Rule; 0] = [];
                 fn __here() -> &'static __leap::str {
@@ -20,6 +19,7 @@ impl Shop {
                 }
                 (&__SITE, 1)
             };
+            use ::leap_runtime::__private as __leap;
             let __begun = __site.begin(__permits);
             return __leap::run_async(
                     __begun,

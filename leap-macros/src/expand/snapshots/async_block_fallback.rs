@@ -1,6 +1,5 @@
 fn stock(mut sku: String) -> impl Future<Output = u32> {
     async move {
-        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
             static __RULES: [__leap::Rule; 1] = [
                 __leap::hot(__leap::HotWords {
@@ -30,6 +29,7 @@ fn stock(mut sku: String) -> impl Future<Output = u32> {
             }
             (&__SITE, 1)
         };
+        use ::leap_runtime::__private as __leap;
         #[allow(clippy::shadow_reuse)]
         let (__begun, (sku,)) = __leap::lend(
             (sku,),

@@ -1,5 +1,4 @@
 async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
-    use ::leap_runtime::__private as __leap;
     __leap::kept(&n);
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
@@ -16,6 +15,7 @@ async fn stock(sku: String, n: u8) -> Result<u32, AppError> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __begun = __site.begin(__permits);
     let __failed = &__leap::Failed::new();
     let __value = __leap::run_async_noted(

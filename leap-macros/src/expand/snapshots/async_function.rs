@@ -1,5 +1,4 @@
 pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 1] = [
             __leap::isolation(32, __leap::None, __leap::Mode::Enforce),
@@ -17,6 +16,7 @@ pub(crate) async fn create(order: Order) -> Result<Id, AppError> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __begun = __site.begin(__permits);
     return __leap::run_async(
             __begun,

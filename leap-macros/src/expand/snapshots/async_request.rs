@@ -1,5 +1,4 @@
 async fn find(id: &str) -> Option<Item> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 1] = [
             __leap::hot(__leap::HotWords {
@@ -29,6 +28,7 @@ async fn find(id: &str) -> Option<Item> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     #[allow(clippy::shadow_reuse)]
     let (__begun, (id,)) = __leap::lend(
         (id,),

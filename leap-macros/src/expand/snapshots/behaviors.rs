@@ -1,5 +1,4 @@
 fn all() -> Result<(), Blocked> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 4] = [
             __leap::flow(__leap::FlowWords {
@@ -68,6 +67,7 @@ fn all() -> Result<(), Blocked> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

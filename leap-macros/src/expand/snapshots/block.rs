@@ -7,7 +7,6 @@ impl<T> Stock for Shop<T> {
     #[leap_runtime::guarded("stock.write")]
     fn write(&mut self) {}
     pub async fn read(&self) -> Result<T, Blocked> {
-        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
             static __RULES: [__leap::Rule; 1] = [
                 __leap::flow(__leap::FlowWords {
@@ -37,6 +36,7 @@ impl<T> Stock for Shop<T> {
             }
             (&__SITE, 1)
         };
+        use ::leap_runtime::__private as __leap;
         let __begun = __site.begin(__permits);
         return __leap::run_async(
                 __begun,

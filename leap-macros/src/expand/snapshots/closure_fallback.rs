@@ -1,5 +1,4 @@
 fn stock(sku: &str, pair: (u8, u8)) -> usize {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -15,6 +14,7 @@ fn stock(sku: &str, pair: (u8, u8)) -> usize {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

@@ -1,5 +1,4 @@
 fn function() -> Result<(), Blocked> {
-    use crate::facade::flow::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 1] = [
             __leap::flow(__leap::FlowWords {
@@ -29,6 +28,7 @@ fn function() -> Result<(), Blocked> {
         }
         (&__SITE, 1)
     };
+    use crate::facade::flow::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

@@ -1,6 +1,5 @@
 impl Shop {
     async fn stock(&self, sku: &str, __arg2: (u8, u8)) -> u32 {
-        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
             static __RULES: [__leap::Rule; 0] = [];
             fn __here() -> &'static __leap::str {
@@ -16,6 +15,7 @@ impl Shop {
             }
             (&__SITE, 1)
         };
+        use ::leap_runtime::__private as __leap;
         let __begun = __site.begin(__permits);
         return __leap::run_async(
                 __begun,
@@ -30,6 +30,7 @@ impl Shop {
                         #[allow(clippy::shadow_same, clippy::shadow_reuse)]
                         let (mut a, b) = __arg2;
                         let _ = &mut a;
+                        let _ = &b;
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,

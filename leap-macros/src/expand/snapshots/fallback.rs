@@ -1,6 +1,5 @@
 impl Shop {
     fn stock(&mut self, sku: &str, __arg2: u8) -> u32 {
-        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
             static __RULES: [__leap::Rule; 0] = [];
             fn __here() -> &'static __leap::str {
@@ -16,6 +15,7 @@ impl Shop {
             }
             (&__SITE, 1)
         };
+        use ::leap_runtime::__private as __leap;
         let mut __entry = __site.enter(__permits);
         return match __entry {
             __leap::Ok(ref mut __entry) => {

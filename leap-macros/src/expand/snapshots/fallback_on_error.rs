@@ -1,5 +1,4 @@
 fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
-    use ::leap_runtime::__private as __leap;
     __leap::kept(&sku);
     __leap::kept(&n);
     let (__site, __permits) = {
@@ -17,6 +16,7 @@ fn stock(sku: &str, n: u8) -> Result<u32, AppError> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __failed = &__leap::Failed::new();
     let __value: Result<u32, AppError> = {
         let mut __entry = __site.enter(__permits);

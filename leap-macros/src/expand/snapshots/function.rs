@@ -2,7 +2,6 @@
 #[must_use]
 pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
     #![allow(unused)]
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 2] = [
             __leap::flow(__leap::FlowWords {
@@ -46,6 +45,7 @@ pub fn create(order: Order, tries: u32) -> Result<Id, AppError> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

@@ -4,7 +4,6 @@ unsafe fn names<'a, T: ?Sized, const N: usize>(
 where
     T: Names,
 {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -20,6 +19,7 @@ where
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

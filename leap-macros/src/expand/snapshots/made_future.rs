@@ -1,5 +1,4 @@
 fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 1] = [
             __leap::hot(__leap::HotWords {
@@ -29,6 +28,7 @@ fn stock(sku: &str) -> BoxFuture<'static, Result<u32, AppError>> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __origin = __leap::origin(__site, || __leap::ToOrigin::to_origin(&sku));
     let __keys = [("sku", __leap::key(__site, || __leap::Keyed::to_key(&sku)))];
     let __made = __leap::made(move || -> BoxFuture<'static, Result<u32, AppError>> {

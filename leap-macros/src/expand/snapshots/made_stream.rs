@@ -1,5 +1,4 @@
 fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -15,6 +14,7 @@ fn stock(sku: &str) -> Pin<Box<dyn Stream<Item = Result<u32, AppError>> + Send>>
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __made = __leap::made(move || -> Pin<
         Box<dyn Stream<Item = Result<u32, AppError>> + Send>,
     > {

@@ -1,5 +1,4 @@
 async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -15,6 +14,7 @@ async fn name() -> Result<Box<dyn Iterator<Item = impl ToString>>, AppError> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __begun = __site.begin(__permits);
     return __leap::run_async(
             __begun,

@@ -5,7 +5,6 @@ fn patterns(
     #[cfg(any())]
     d: u8,
 ) -> Result<u8, Blocked> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
         fn __here() -> &'static __leap::str {
@@ -21,6 +20,7 @@ fn patterns(
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

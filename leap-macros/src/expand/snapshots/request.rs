@@ -1,6 +1,5 @@
 impl Shop {
     fn create(&self, order: Order, _shop: u32, _other: u8) -> Result<Id, AppError> {
-        use ::leap_runtime::__private as __leap;
         let (__site, __permits) = {
             static __RULES: [__leap::Rule; 4] = [
                 __leap::hot(__leap::HotWords {
@@ -64,6 +63,7 @@ impl Shop {
             }
             (&__SITE, 2)
         };
+        use ::leap_runtime::__private as __leap;
         let mut __entry = __site
             .enter_with(
                 &__leap::Request {

@@ -1,5 +1,4 @@
 fn all() -> Result<(), Blocked> {
-    use ::leap_runtime::__private as __leap;
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 8] = [
             __leap::flow(__leap::FlowWords {
@@ -102,6 +101,7 @@ fn all() -> Result<(), Blocked> {
         const __PERMITS: __leap::u32 = __leap::permits(2 * PERMITS);
         (&__SITE, __PERMITS)
     };
+    use ::leap_runtime::__private as __leap;
     let mut __entry = __site.enter(__permits);
     return match __entry {
         __leap::Ok(ref mut __entry) => {

@@ -1,5 +1,4 @@
 fn stock(sku: &str) -> impl Stream<Item = u32> {
-    use ::leap_runtime::__private as __leap;
     __leap::kept(&sku);
     let (__site, __permits) = {
         static __RULES: [__leap::Rule; 0] = [];
@@ -16,6 +15,7 @@ fn stock(sku: &str) -> impl Stream<Item = u32> {
         }
         (&__SITE, 1)
     };
+    use ::leap_runtime::__private as __leap;
     let __made = __leap::made(move || -> _ {
         #[allow(clippy::shadow_same, clippy::shadow_reuse)]
         let sku = sku;
