@@ -365,7 +365,8 @@ fn guard(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn guard_function(args: TokenStream, item: TokenStream) -> TokenStream {
-    let guarded = args::parse(args).and_then(|args| model::Guarded::new(args, syn::parse2(item.clone())?));
+    let guarded =
+        args::parse(args).and_then(|args| model::Guarded::new(args, model::Function::new(item.clone())?));
     match guarded {
         Ok(guarded) => expand::expand(&guarded),
         Err(error) => fallback::expand(item, &error),

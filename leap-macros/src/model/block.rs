@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Error, ImplItem, LitStr, Meta, MetaList, Result, Token, Visibility};
 
-use super::function::Function;
+use super::function::{Function, trees};
 use super::names::mention;
 use crate::args::Args;
 use crate::errors::Errors;
@@ -24,15 +24,14 @@ enum Member {
     Other(TokenStream),
 }
 
-/// Whether an item is an `impl` block.
+/// Whether an item is an `impl` block: by its first word, or that after `unsafe`.
 pub(crate) fn is_block(item: &TokenStream) -> bool {
-    let read = |input: ParseStream| {
-        input.call(Attribute::parse_outer)?;
-        let is_block = input.peek(Token![impl]) || input.peek(Token![unsafe]) && input.peek2(Token![impl]);
-        input.parse::<TokenStream>()?;
-        Ok(is_block)
-    };
-    read.parse2(item.clone()).unwrap_or(false)
+    let words = trees(item.clone()).into_iter().filter_map(|token| match token {
+        TokenTree::Ident(word) => Some(word),
+        _ => None,
+    });
+    let mut words = words.skip_while(|word| word == "unsafe");
+    words.next().is_some_and(|first| first == "impl")
 }
 
 impl Block {

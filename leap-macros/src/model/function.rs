@@ -20,45 +20,92 @@ pub(crate) struct Function {
     pub(crate) body: Group,
 }
 
-impl Parse for Function {
-    fn parse(input: ParseStream) -> Result<Self> {
+impl Function {
+    /// Reads an item without a look into its body: syn would take in every token of it, which takes longer than all the rest.
+    pub(crate) fn new(item: TokenStream) -> Result<Self> {
+        // What is no function is told where it goes wrong.
+        Self::with_body_apart(item.clone()).map_or_else(|| syn::parse2(item), Ok)
+    }
+
+    fn with_body_apart(item: TokenStream) -> Option<Self> {
+        let mut trees = trees(item);
+        let body = braces(trees.pop()?)?;
+        let read = |input: ParseStream| Ok((Self::parse_head(input)?, input.is_empty()));
+        match read.parse2(trees.into_iter().collect()) {
+            Ok((head, true)) => Self::with_body(head, body).ok(),
+            _ => None,
+        }
+    }
+
+    /// All that stands before the body.
+    fn parse_head(input: ParseStream) -> Result<Head> {
         let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
         let defaultness = input.parse()?;
         refuse_other_items(input)?;
-        let sig: Signature = input.parse()?;
+        Ok(Head { attrs, vis, defaultness, sig: input.parse()? })
+    }
+
+    fn with_body(Head { attrs, vis, defaultness, sig }: Head, mut body: Group) -> Result<Self> {
+        let mut inner_attrs = Vec::new();
+        // `#![…]` and `//!` at the top of a body speak of the function.
+        let mut tokens = body.stream().into_iter();
+        let mut next_is =
+            |sign| matches!(tokens.next(), Some(TokenTree::Punct(punct)) if punct.as_char() == sign);
+        if next_is('#') && next_is('!') {
+            let split =
+                |input: ParseStream| Ok((input.call(Attribute::parse_inner)?, input.parse::<TokenStream>()?));
+            let (inner, rest) = split.parse2(body.stream())?;
+            let span = body.span();
+            body = Group::new(body.delimiter(), rest);
+            body.set_span(span);
+            inner_attrs = inner;
+        }
+        Ok(Self { attrs, inner_attrs, vis, defaultness, sig, body })
+    }
+}
+
+struct Head {
+    attrs: Vec<Attribute>,
+    vis: Visibility,
+    defaultness: Option<Token![default]>,
+    sig: Signature,
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let head = Self::parse_head(input)?;
         if input.peek(Token![;]) {
             let message = "a function without a body cannot be guarded; put `#[guarded]` on the methods that \
                            implement it";
-            return Err(Error::new_spanned(&sig.ident, message));
+            return Err(Error::new_spanned(&head.sig.ident, message));
         }
         if !input.peek(token::Brace) {
             return Err(input.error("expected the body of the function"));
         }
-        let mut body = whole_group(input.parse()?);
-
-        // `#![…]` and `//!` at the top of a body speak of the function.
-        let split =
-            |input: ParseStream| Ok((input.call(Attribute::parse_inner)?, input.parse::<TokenStream>()?));
-        let (inner, rest) = split.parse2(body.stream())?;
-        if !inner.is_empty() {
-            let span = body.span();
-            body = Group::new(body.delimiter(), rest);
-            body.set_span(span);
-        }
-        Ok(Self { attrs, inner_attrs: inner, vis, defaultness, sig, body })
+        Self::with_body(head, braces(input.parse()?).expect("a brace was seen"))
     }
 }
 
-/// The braces themselves, where a `$body:block` has brought them in an invisible group.
-fn whole_group(mut token: TokenTree) -> Group {
+/// The tokens of an item, which a macro may have brought in an invisible group.
+pub(super) fn trees(item: TokenStream) -> Vec<TokenTree> {
+    let mut trees: Vec<TokenTree> = item.into_iter().collect();
+    while let [TokenTree::Group(group)] = &trees[..]
+        && group.delimiter() == Delimiter::None
+    {
+        trees = group.stream().into_iter().collect();
+    }
+    trees
+}
+
+/// The braces that a token is, also where a `$body:block` has brought them in an invisible group.
+fn braces(mut token: TokenTree) -> Option<Group> {
     loop {
-        match token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
-                token = group.stream().into_iter().next().expect("a brace was seen inside");
-            }
-            TokenTree::Group(group) => return group,
-            _ => unreachable!("a brace was seen"),
+        let TokenTree::Group(group) = token else { return None };
+        match group.delimiter() {
+            Delimiter::Brace => return Some(group),
+            Delimiter::None => token = group.stream().into_iter().next()?,
+            Delimiter::Parenthesis | Delimiter::Bracket => return None,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::args;
 
 fn guarded(args: TokenStream, item: TokenStream) -> Result<Guarded> {
-    Guarded::new(args::parse(args)?, syn::parse2(item)?)
+    Guarded::new(args::parse(args)?, Function::new(item)?)
 }
 
 /// The messages about what does not go together.
