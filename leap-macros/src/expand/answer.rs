@@ -136,18 +136,33 @@ fn is_mut(pat: TokenStream, name: &Ident) -> bool {
 
 /// The fallback answers.
 pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansion<'_>) -> Answer {
+    let Called { given, bind, call } = called(fallback, place, expansion);
+    let answer = returned(&call, fallback, place, &expansion.returned);
+    Answer { given, tokens: quote_spanned! {ours()=> #bind #answer} }
+}
+
+/// A fallback that is called, or evaluated.
+struct Called {
+    /// The name that it knows the `Blocked`, or the error, by.
+    given: Ident,
+    /// Statements that bring the arguments.
+    bind: TokenStream,
+    call: TokenStream,
+}
+
+fn called(fallback: &Fallback, place: Place, expansion: &Expansion<'_>) -> Called {
     let (sig, params) = (expansion.sig(), &expansion.params);
     let is_after = fallback.is_after_the_body();
     let given = |span| Ident::new(if is_after { "__error" } else { "__blocked" }, span);
     // What does not fit is blamed on the fallback. The arguments are ours, lest the compiler propose to edit them.
-    let (given, bind, call) = match &fallback.what {
+    match &fallback.what {
         args::Fallback::Path(path) => {
             let span = ours().located_at(path.span());
             let (bind, arguments) = take(sig, params, span);
             let given_there = given(span);
             let Fitting { bind: bind_path, callee } = fitting(path, arguments.len() + 1);
             let call = quote_spanned! {span=> #callee(#(#arguments,)* #given_there)};
-            (given(ours()), quote_spanned! {ours()=> #bind #bind_path}, call)
+            Called { given: given(ours()), bind: quote_spanned! {ours()=> #bind #bind_path}, call }
         }
         args::Fallback::Closure(closure) => {
             let span = ours().located_at(closure.span());
@@ -161,7 +176,7 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
             let call = quote_spanned! {span=>
                 __leap::answer::<_, #ty>(#closure, (#(#arguments,)* #given_there,))
             };
-            (given(ours()), bind, call)
+            Called { given: given(ours()), bind, call }
         }
         args::Fallback::Expr(expr) => {
             let word = Ident::new(if is_after { "error" } else { "blocked" }, expr.span());
@@ -172,20 +187,24 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
             let bind = expansion.named.as_ref().map(|_| take_by_name(fallback, expansion));
             // It may only seem to be used.
             let bind = quote_spanned! {ours()=> let _ = &#given; #bind};
-            (given, bind, expr.to_token_stream())
+            Called { given, bind, call: expr.to_token_stream() }
         }
-    };
-    let tokens = match place {
+    }
+}
+
+/// What was called, as the value of where it stands.
+fn returned(call: &TokenStream, fallback: &Fallback, place: Place, returned: &Returned) -> TokenStream {
+    match place {
         Place::Closure => {
             let span = ours().located_at(call.span());
             quote_spanned! {span=> __leap::stream(#call)}
         }
-        _ if expansion.returned.is_never => call,
+        _ if returned.is_never => call.clone(),
         // What is called here may be async, which its type tells. An expression is evaluated as written: it awaits what
         // it wants to itself.
         Place::Block if fallback.takes_all() => {
-            let (span, ty) = (ours().located_at(call.span()), &expansion.returned.ty);
-            let answer = if expansion.returned.is_opaque {
+            let (span, ty) = (ours().located_at(call.span()), &returned.ty);
+            let answer = if returned.is_opaque {
                 quote_spanned! {span=> AnswerOfAny::<_>}
             } else {
                 quote_spanned! {span=> Answer::<_, #ty>}
@@ -209,8 +228,7 @@ pub(super) fn of_fallback(fallback: &Fallback, place: Place, expansion: &Expansi
                 return #call;
             }
         }
-    };
-    Answer { given, tokens: quote_spanned! {ours()=> #bind #tokens} }
+    }
 }
 
 /// The most values for which a fallback is asked whether it takes so many.
