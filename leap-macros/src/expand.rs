@@ -60,12 +60,10 @@ impl<'a> Expansion<'a> {
         };
         // An async block that is the whole body takes from the parameters what it uses, as in the plain function. Only a
         // fallback that is given all of them needs a name for each.
-        let is_block = matches!(&guarded.runs, Runs::Made(Made { block: Some(_), .. }));
-        if is_block && !guarded.fallback.as_ref().is_some_and(Fallback::takes_all) {
-            return Self { guarded, named: None, params: Vec::new(), returned };
-        }
+        let is_block = guarded.runs.is_async_block();
+        let is_untouched = is_block && !guarded.fallback.as_ref().is_some_and(Fallback::takes_all);
         let (named, params) = params::name_params(guarded, is_block);
-        Self { guarded, named: Some(named), params, returned }
+        Self { guarded, named: (!is_untouched).then_some(named), params, returned }
     }
 
     fn sig(&self) -> &Signature {
@@ -74,7 +72,9 @@ impl<'a> Expansion<'a> {
 
     fn rebind(&self) -> TokenStream {
         match &self.named {
-            Some(_) => params::rebind(&self.guarded.function.sig, &self.params, self.is_block()),
+            Some(_) => {
+                params::rebind(&self.guarded.function.sig, &self.params, self.guarded.runs.is_async_block())
+            }
             None => TokenStream::new(),
         }
     }
@@ -87,11 +87,6 @@ impl<'a> Expansion<'a> {
     /// Whether the body had the arguments when a call is answered.
     fn is_answered_after_the_body(&self) -> bool {
         self.after().is_some() || self.is_made()
-    }
-
-    /// Whether the body is nothing but an async block.
-    fn is_block(&self) -> bool {
-        matches!(&self.guarded.runs, Runs::Made(Made { block: Some(_), .. }))
     }
 
     /// Whether the body has run when a call enters.
@@ -196,7 +191,8 @@ impl<'a> Expansion<'a> {
     /// A body that is nothing but an async block is as that of an async function.
     fn of_async_block(&self, block: &AsyncBlock) -> TokenStream {
         let (rebind, body) = (self.rebind(), body(&block.body));
-        let (site, begin) = (self.site(), request::begin(self.guarded, &self.params));
+        // What a block has captured it keeps in any case, so that its keys may borrow it.
+        let (site, begin) = (self.site(), request::begin(self.guarded, &[]));
         let run = self.awaited(&quote_spanned! {ours()=> #rebind #body}, block.body.span());
         let kept = self.after().map(|fallback| answer::kept(fallback, self));
         let hint = self.after().map(|_| self.hint());

@@ -140,6 +140,14 @@ fn keyed(mut name: String) -> impl Future<Output = Answer<String>> {
     }
 }
 
+#[guarded("keyed, with a fallback", hot(key = name, qps = 1), fallback = |name: String, _| Ok(name + "?"))]
+fn keyed_with_fallback(mut name: String) -> impl Future<Output = Answer<String>> {
+    async move {
+        name.push('!');
+        Ok(name)
+    }
+}
+
 #[guarded("keyed, boxed", hot(key = name, qps = 1))]
 fn keyed_boxed(mut name: String) -> BoxFuture<'static, Answer<String>> {
     name.push('!');
@@ -232,6 +240,8 @@ fn a_returned_future_falls_back_on_errors_and_is_told_apart_by_keys() {
         assert_eq!(now(on_any(String::new(), 1)).unwrap(), 11);
         assert_eq!(now(on_any("a".into(), 2)).unwrap(), 12);
         assert_eq!(counts(&registry, "fallback on any"), Some([1, 1, 0, 1, 0, 0, 0]));
+        let call = |name: &str| now(keyed_with_fallback(name.into())).unwrap();
+        assert_eq!([call("a"), call("a"), call("b")], ["a!", "a?", "b!"]);
         for call in [|name: &str| now(keyed(name.into())), |name: &str| now(keyed_boxed(name.into()))] {
             assert_eq!((call("a").unwrap(), call("b").unwrap()), ("a!".into(), "b!".into()));
             assert!(matches!(call("a"), Err(AppError::Blocked(by)) if by.cause() == Cause::Hot));

@@ -9,7 +9,7 @@ use super::params::Param;
 use super::types::Returned;
 use super::{Expansion, ours};
 use crate::args;
-use crate::model::{Fallback, bound_by, mention};
+use crate::model::{Fallback, bound_by, mention, plain_name};
 
 /// Statements that answer in place of the body.
 pub(super) struct Answer {
@@ -283,8 +283,13 @@ pub(super) fn kept(fallback: &Fallback, expansion: &Expansion<'_>) -> TokenStrea
         FnArg::Receiver(_) => None,
         FnArg::Typed(typed) => Some(typed.ty.span()),
     });
-    let wanted =
-        expansion.params.iter().zip(typed).filter(|(param, _)| fallback.takes_all() || param.is_wanted);
+    // What is taken where it stands has a name only if it is no pattern.
+    let has_name = |param: &Param<'_>| expansion.named.is_some() || plain_name(param.pat).is_some();
+    let wanted = expansion
+        .params
+        .iter()
+        .zip(typed)
+        .filter(|(param, _)| (fallback.takes_all() || param.is_wanted) && has_name(param));
     let params = wanted.map(|(param, span)| (param.name.clone(), span));
     let asked = receiver.into_iter().chain(params).map(|(name, span)| {
         quote_spanned! {span=> __leap::kept(&#name);}

@@ -186,6 +186,11 @@ pub(crate) struct AsyncBlock {
 }
 
 impl Runs {
+    /// Whether the body is nothing but an async block.
+    pub(crate) fn is_async_block(&self) -> bool {
+        matches!(self, Self::Made(Made { block: Some(_), .. }))
+    }
+
     pub(super) fn of(function: &Function) -> Result<Self> {
         if function.sig.asyncness.is_some() {
             return Ok(Self::Async);

@@ -78,13 +78,7 @@ impl<F, J> Guarded<F, J> {
         if let Begun::Waiting(_) = this.begun {
             task::ready!(this.begun.wait(context));
         }
-        Poll::Ready(match this.begun {
-            Begun::Blocked(_) => match std::mem::replace(this.begun, Begun::Over) {
-                Begun::Blocked(blocked) => Some(blocked),
-                _ => unreachable!("looked at just now"),
-            },
-            _ => None,
-        })
+        Poll::Ready(this.begun.take_blocked())
     }
 
     /// As [`new`](Self::new), for a call that was let through.
@@ -150,16 +144,22 @@ impl Begun {
         Poll::Ready(())
     }
 
+    /// The block, if there is one, for somebody to answer.
+    pub(super) fn take_blocked(&mut self) -> Option<Blocked> {
+        if !matches!(self, Self::Blocked(_)) {
+            return None;
+        }
+        match std::mem::replace(self, Self::Over) {
+            Self::Blocked(blocked) => Some(blocked),
+            _ => unreachable!("looked at just now"),
+        }
+    }
+
     /// Has the future hear of the block, if there is one. The marks meanwhile are those around it, and whether it hears.
     #[cold]
     #[inline(never)]
     fn tell(&mut self) -> (Marks, bool) {
-        if !matches!(self, Self::Blocked(_)) {
-            return (Marks::here(), false);
-        }
-        let Self::Blocked(blocked) = std::mem::replace(self, Self::Over) else {
-            unreachable!("looked at just now")
-        };
+        let Some(blocked) = self.take_blocked() else { return (Marks::here(), false) };
         TURNED_AWAY.set(Some(ManuallyDrop::new(blocked)));
         (Marks::here().turned_away(), true)
     }

@@ -68,8 +68,7 @@ where
         {
             return Poll::Pending;
         }
-        if let Begun::Blocked(_) = this.begun
-            && let Begun::Blocked(blocked) = std::mem::replace(this.begun, Begun::Over)
+        if let Some(blocked) = this.begun.take_blocked()
             && let Some(answer) = this.answer.take()
         {
             this.stream.set(None);

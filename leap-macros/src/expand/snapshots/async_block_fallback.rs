@@ -30,26 +30,17 @@ fn stock(mut sku: String) -> impl Future<Output = u32> {
             (&__SITE, 1)
         };
         use ::leap_runtime::__private as __leap;
-        #[allow(clippy::shadow_reuse)]
-        let (__begun, (sku,)) = __leap::lend(
-            (sku,),
-            |(sku,)| (
-                __site
-                    .begin_with(
-                        &__leap::Request {
-                            permits: __permits,
-                            priority: false,
-                            inbound: false,
-                            origin: __leap::None,
-                            entrance: __leap::None,
-                            keys: &[
-                                ("sku", __leap::key(__site, || __leap::Keyed::to_key(&sku))),
-                            ],
-                        },
-                    ),
-                (sku,),
-            ),
-        );
+        let __begun = __site
+            .begin_with(
+                &__leap::Request {
+                    permits: __permits,
+                    priority: false,
+                    inbound: false,
+                    origin: __leap::None,
+                    entrance: __leap::None,
+                    keys: &[("sku", __leap::key(__site, || __leap::Keyed::to_key(&sku)))],
+                },
+            );
         return __leap::run_async(
                 __begun,
                 async move {

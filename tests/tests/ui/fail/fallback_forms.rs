@@ -71,6 +71,11 @@ fn moved_into_a_future(text: String) -> impl Future<Output = Result<usize, AppEr
     async move { Ok(n) }
 }
 
+#[guarded(fallback_on = error, fallback = Ok(text.len()))]
+fn moved_into_a_block(text: String) -> impl Future<Output = Result<usize, AppError>> {
+    async move { Ok(text.len()) }
+}
+
 #[guarded(fallback = || 0)]
 fn nothing_taken(sku: &str) -> usize {
     sku.len()
