@@ -1,3 +1,4 @@
 //! What the programs here measure with.
 
 pub mod alloc;
+pub mod results;
