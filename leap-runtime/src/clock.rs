@@ -209,9 +209,16 @@ pub struct SystemClock {
     counter: quanta::Clock,
     #[cfg(feature = "quanta")]
     start: u64,
+    /// Nanoseconds per 2⁴⁰ counts.
+    #[cfg(feature = "quanta")]
+    scale: u64,
     #[cfg(not(feature = "quanta"))]
     start: std::time::Instant,
 }
+
+/// How many counts a scale is of, as a shift: what it cuts off is a nanosecond in 18 minutes at most.
+#[cfg(feature = "quanta")]
+const SCALE: u32 = 40;
 
 impl SystemClock {
     /// A clock that reads zero now.
@@ -219,7 +226,8 @@ impl SystemClock {
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
         let start = counter.raw();
-        Self { counter, start }
+        let scale = counter.delta_as_nanos(0, 1 << SCALE);
+        Self { counter, start, scale }
     }
 
     /// A clock that reads zero now.
@@ -239,8 +247,11 @@ impl Clock for SystemClock {
     #[cfg(feature = "quanta")]
     #[inline]
     fn now(&self) -> Timestamp {
-        // The raw count scaled once: no `Duration`, whose seconds would cost a division.
-        Timestamp(self.counter.delta_as_nanos(self.start, self.counter.raw()))
+        // Another processor's counter may be a little behind.
+        let counted = self.counter.raw().saturating_sub(self.start);
+        // By one multiplication and a fixed shift: a tenth of the instructions of a call were spent on telling the time.
+        #[expect(clippy::cast_possible_truncation, reason = "nanoseconds of 584 years")]
+        Timestamp((u128::from(counted) * u128::from(self.scale) >> SCALE) as u64)
     }
 
     #[cfg(not(feature = "quanta"))]
