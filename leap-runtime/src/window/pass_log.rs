@@ -188,16 +188,18 @@ impl PassLog {
         debug_assert!(len <= Self::MAX_LEN, "a log of {len}");
         let shift = len.trailing_zeros();
         let newest = passed + 2 * len;
-        let slots = (0..len).map(|slot| {
-            let back = newest.wrapping_sub(slot) & (len - 1);
-            let lap = lap(newest - back, shift);
-            AtomicU64::new(match time_of(back) {
+        let mut slots: Box<[AtomicU64]> = (0..len).map(|_| AtomicU64::new(0)).collect();
+        for back in 0..len {
+            let number = newest - back;
+            let lap = lap(number, shift);
+            let word = match time_of(back) {
                 Some(time) => pack(lap, time),
                 // The lap before: a number that nobody who knows of this log can ask for.
                 None => pack(lap.wrapping_sub(1), 0),
-            })
-        });
-        Self { slots: slots.collect(), shift, origin }
+            };
+            slots[place(number, slots.len())] = AtomicU64::new(word);
+        }
+        Self { slots, shift, origin }
     }
 
     /// How many permits are remembered, and so the largest limit that can be asked about.
@@ -240,21 +242,13 @@ impl PassLog {
         }
         // The n numbers that have to leave the window before the n new ones enter.
         let leaving = self.number(passed) + 1 - limit;
-        let (mut number, mut until) = (leaving, 0);
-        // A loop that ends at its foot: nearly all calls go round once.
-        loop {
-            let Some(time) = self.time(number) else {
-                self.catch_up(total, passed, leaving, reading);
-                return Answer::Stale;
-            };
-            if time != 0 {
-                until = until.max(((time - 1) * 1_000).saturating_add(interval_ns));
-            }
-            number += 1;
-            if number == leaving + n {
-                break;
-            }
-        }
+        // Nearly all calls are of one permit, and a loop costs them more than the question.
+        let times = if n == 1 { self.time(leaving) } else { self.latest_time(leaving, n) };
+        let Some(time) = times else {
+            self.catch_up(total, passed, leaving, reading);
+            return Answer::Stale;
+        };
+        let until = if time == 0 { 0 } else { ((time - 1) * 1_000).saturating_add(interval_ns) };
         // Not beyond the last time: no interval after that has ever gone by.
         let age = now.since_ns(self.origin).min((LAST_TIME - 1) * 1_000);
         if until <= age {
@@ -262,6 +256,13 @@ impl PassLog {
         } else {
             Answer::Full { until: Timestamp::from_nanos(self.origin.as_nanos().saturating_add(until)) }
         }
+    }
+
+    /// The latest time of the `n` permits from `first` on, if all of them are written.
+    #[cold]
+    #[inline(never)]
+    fn latest_time(&self, first: u64, n: u64) -> Option<u64> {
+        (first..first + n).map(|number| self.time(number)).try_fold(0, |latest, time| Some(latest.max(time?)))
     }
 
     /// Writes down when the permits passed that a caller has committed by moving `total` from `before` to
@@ -273,14 +274,20 @@ impl PassLog {
     pub(crate) fn record(&self, total: &AtomicU64, before: u64, n: u64, time: Timestamp) {
         let time = self.stored(time);
         let last = self.number(before) + n;
+        if n == 1 {
+            self.write(total, last, time);
+        } else {
+            self.write_all(total, last, n, time);
+        }
+    }
+
+    /// Writes the time of `n` permits, up to `last`.
+    #[cold]
+    #[inline(never)]
+    fn write_all(&self, total: &AtomicU64, last: u64, n: u64, time: u64) {
         // Of more than a lap only the last len numbers will ever be asked for.
-        let mut number = last + 1 - n.min(self.len());
-        loop {
+        for number in last + 1 - n.min(self.len())..=last {
             self.write(total, number, time);
-            if number == last {
-                break;
-            }
-            number += 1;
         }
     }
 
@@ -331,6 +338,16 @@ impl PassLog {
         let lap = lap(number, self.shift);
         // Acquire: if this is a later lap's word, the load below sees a total at least as high as that lap's.
         let mut held = slot.load(Acquire);
+        // The lap before ours and not the one that will look like it, 2¹⁶ laps on: that one's time would not be earlier than
+        // ours. So whoever records just what it has committed need not look at the total, which others are writing.
+        if lap_of(held) == lap.wrapping_sub(1) && held & LAST_TIME < time {
+            interleave();
+            // As below.
+            match slot.compare_exchange(held, pack(lap, time), AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(found) => held = found,
+            }
+        }
         loop {
             // Relaxed: a total that is too low can only be read while `held` is of an earlier lap, and then
             // writing is right. Never too low for `number` itself, which this thread committed or saw
@@ -351,10 +368,7 @@ impl PassLog {
 
     #[inline]
     fn slot(&self, number: u64) -> &AtomicU64 {
-        let mask = self.slots.len() - 1;
-        #[expect(clippy::cast_possible_truncation, reason = "masked")]
-        let slot = number as usize & mask;
-        &self.slots[slot]
+        &self.slots[place(number, self.slots.len())]
     }
 
     /// The number of the permit that made the total `passed`.
@@ -377,6 +391,16 @@ impl fmt::Debug for PassLog {
             .field("origin", &self.origin)
             .finish_non_exhaustive()
     }
+}
+
+/// Where the time of a permit stands, in a log of `len`.
+///
+/// Two threads that pass one after the other write on different cache lines: were they neighbours, each would take the line
+/// that the other is about to read. Nine being odd, no two of `len` numbers in a row share a place.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "masked")]
+fn place(number: u64, len: usize) -> usize {
+    number.wrapping_mul(9) as usize & (len - 1)
 }
 
 #[inline]
