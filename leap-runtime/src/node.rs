@@ -5,18 +5,24 @@
 //! decide on; everything else decides nothing.
 //!
 //! What calls write on entry and what they write on exit stand on cache lines of their own: in a busy service they
-//! are written by different threads.
+//! are written by different threads. Where several threads write the same at once, each gets a place of its own
+//! ([`lanes`]).
 
+mod lanes;
+
+use std::array;
 use std::fmt;
+use std::slice;
 use std::time::Duration;
 
 use once_cell::sync::OnceCell;
 
+use self::lanes::{Collisions, Lane, Lanes};
 use crate::blocked::Cause;
 use crate::clock::Timestamp;
 use crate::event::Outcome;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::window::{Histogram, Snapshots};
+use crate::window::{Histogram, ResponseTimes, Snapshots};
 
 const N_CAUSES: usize = Cause::ALL.len();
 const N_OUTCOMES: usize = 4;
@@ -30,7 +36,7 @@ struct Line<T>(T);
 #[derive(Debug)]
 pub(crate) struct Node {
     entry: Line<EntryTotals>,
-    exit: Line<ExitTotals>,
+    exit: Line<Exit>,
     second: Snapshots<Slot>,
     /// Allocated with the first call.
     minute: OnceCell<Box<Minute>>,
@@ -45,6 +51,16 @@ struct EntryTotals {
     /// Permits passed whose calls have not started yet: they are paced, and in flight only when they run.
     waiting: AtomicU64,
     blocked: [AtomicU64; N_CAUSES],
+    /// Of counts, in the rest of the second line.
+    collisions: Collisions,
+}
+
+/// What calls write when they end, or where they do so instead.
+#[derive(Debug, Default)]
+struct Exit {
+    totals: ExitTotals,
+    /// Allocated when several threads are seen to count at once. From then on nobody writes this line.
+    lanes: OnceCell<Box<Lanes>>,
 }
 
 /// What calls write when they end.
@@ -122,6 +138,17 @@ impl Slot {
     }
 }
 
+/// The counters at a moment, over all lanes.
+#[derive(Debug, Default)]
+struct Totals {
+    passed: u64,
+    extra: u64,
+    blocked: [u64; N_CAUSES],
+    outcomes: [u64; N_OUTCOMES],
+    extra_timed: u64,
+    rt_ns: u64,
+}
+
 /// What happened in a span, in permits unless it says calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
@@ -155,7 +182,7 @@ impl Node {
         }
     }
 
-    /// The word that window rules decide on.
+    /// The word that window rules decide on: with [lanes](lanes), not all that passed while none did.
     #[inline]
     pub(crate) fn passed(&self) -> &AtomicU64 {
         &self.entry.0.passed
@@ -171,11 +198,12 @@ impl Node {
     /// serves both.
     #[cold]
     pub(crate) fn turn(&self, now: Timestamp) {
+        self.entry.0.collisions.forget();
         self.second.turn(now, |slot| self.open(slot));
         if let Some(minute) = self.minute.get() {
             if minute.buckets.is_due(now) {
                 minute.buckets.turn(now, |slot| self.open(slot));
-                minute.histogram.turn(now);
+                minute.histogram.turn(now, self.response_times());
             }
             // What a second's bucket starts with, nobody notes after it: a call that committed before it opened and
             // notes its peak only now would be silent about the minute.
@@ -185,17 +213,17 @@ impl Node {
 
     #[expect(clippy::cast_possible_truncation, reason = "kept and subtracted modulo 2³²")]
     fn open(&self, slot: &Slot) {
-        let (entry, exit) = (&self.entry.0, &self.exit.0);
-        for (base, total) in slot.outcomes.iter().zip(&exit.outcomes) {
-            base.store(total.load(Ordering::Relaxed), Ordering::Relaxed);
+        let totals = self.totals();
+        for (base, total) in slot.outcomes.iter().zip(totals.outcomes) {
+            base.store(total, Ordering::Relaxed);
         }
-        for (base, total) in slot.blocked.iter().zip(&entry.blocked) {
-            base.store(total.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
+        for (base, total) in slot.blocked.iter().zip(totals.blocked) {
+            base.store(total as u32, Ordering::Relaxed);
         }
-        slot.passed.store(entry.passed.load(Ordering::Relaxed), Ordering::Relaxed);
-        slot.extra.store(entry.extra.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
-        slot.extra_timed.store(exit.extra_timed.load(Ordering::Relaxed) as u32, Ordering::Relaxed);
-        slot.rt_ns.store(exit.rt_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+        slot.passed.store(totals.passed, Ordering::Relaxed);
+        slot.extra.store(totals.extra as u32, Ordering::Relaxed);
+        slot.extra_timed.store(totals.extra_timed as u32, Ordering::Relaxed);
+        slot.rt_ns.store(totals.rt_ns, Ordering::Relaxed);
         slot.rt_min_ns.store(u64::MAX, Ordering::Relaxed);
         slot.rt_max_ns.store(0, Ordering::Relaxed);
         slot.peak.store(clamp(self.in_flight()), Ordering::Relaxed);
@@ -218,17 +246,63 @@ impl Node {
         })
     }
 
+    /// Counts a call of `n` permits that is let through where nobody decides on their number.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a handful of instructions")]
+    pub(crate) fn pass(&self, n: u32, now: Timestamp) {
+        let after = match self.exit.0.lanes.get() {
+            // Relaxed, both: nobody decides on it.
+            None => self.passed().fetch_add(n.into(), Ordering::Relaxed) + u64::from(n),
+            Some(lanes) => lanes.own().passed.fetch_add(n.into(), Ordering::Relaxed),
+        };
+        self.enter(after, n, now);
+    }
+
     /// Notes a call of `n` permits that was let through and left `passed` at `after`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a handful of instructions")]
     pub(crate) fn enter(&self, after: u64, n: u32, now: Timestamp) {
         if n > 1 {
             self.entry.0.extra.fetch_add(u64::from(n) - 1, Ordering::Relaxed);
         }
+        if let Some(lanes) = self.exit.0.lanes.get() {
+            if lanes.is_time_to_look(now) {
+                self.look(now);
+            }
+            return;
+        }
         // `completed` is read after this call's own commit, and calls wait before they commit, so the difference is never too
         // high. Relaxed: what ended before this call began, in the order that its caller can know of, is seen; nothing else
         // is promised.
-        let idle = self.completed() + self.n_waiting();
+        let idle = completed(&self.exit.0.totals) + self.n_waiting();
         self.note_peak(clamp(after.saturating_sub(idle)), now);
+    }
+
+    /// Notes how many are in flight.
+    #[cold]
+    #[inline(never)]
+    fn look(&self, now: Timestamp) {
+        self.note_peak(clamp(self.in_flight()), now);
+    }
+
+    /// A count has met another one.
+    #[cold]
+    #[inline(never)]
+    fn collide(&self) {
+        if self.exit.0.lanes.get().is_some() {
+            lanes::move_over();
+        } else if self.entry.0.collisions.add() {
+            self.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
+        }
+    }
+
+    fn each_lane(&self) -> slice::Iter<'_, Lane> {
+        self.exit.0.lanes.get().map_or(&[][..], |lanes| lanes.all()).iter()
+    }
+
+    /// What lanes have counted of response times.
+    fn response_times(&self) -> impl Iterator<Item = &ResponseTimes> + Clone {
+        self.each_lane().map(|lane| &lane.response_times)
     }
 
     /// The word that counts who has passed and not started: raised by whoever is about to pass and wait.
@@ -274,7 +348,13 @@ impl Node {
     #[inline]
     pub(crate) fn block(&self, cause: Cause, n: u32, now: Timestamp) {
         self.minute(now);
-        self.entry.0.blocked[cause as usize].fetch_add(n.into(), Ordering::Relaxed);
+        let blocked = match self.exit.0.lanes.get() {
+            None => &self.entry.0.blocked,
+            Some(lanes) => &lanes.own().blocked.0,
+        };
+        if !lanes::add(&blocked[cause as usize], n.into(), Ordering::Relaxed) {
+            self.collide();
+        }
     }
 
     /// Notes `n` permits that were charged to a running call: they are in flight with it.
@@ -284,13 +364,20 @@ impl Node {
     }
 
     /// Counts a call of `permits` that ended.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "every call comes by")]
     pub(crate) fn complete(&self, outcome: Outcome, permits: u64, rt_ns: u64, now: Timestamp) {
-        let exit = &self.exit.0;
+        let minute = self.minute(now);
+        let (exit, response_times) = match self.exit.0.lanes.get() {
+            None => (&self.exit.0.totals, minute.histogram.counts()),
+            Some(lanes) => {
+                let lane = lanes.own();
+                (&lane.exit, &lane.response_times)
+            }
+        };
         if outcome != Outcome::Cancelled {
-            let minute = self.minute(now);
             exit.rt_ns.fetch_add(rt_ns, Ordering::Relaxed);
-            minute.histogram.record(rt_ns);
+            response_times.record(rt_ns);
             if self.second.current().note_rt(rt_ns) {
                 minute.buckets.current().note_rt(rt_ns);
             }
@@ -299,20 +386,30 @@ impl Node {
             }
         }
         // Last, so that a call that is no longer in flight has left its numbers. Release, for the same reason.
-        exit.outcomes[outcome as usize].fetch_add(permits, Ordering::Release);
+        if !lanes::add(&exit.outcomes[outcome as usize], permits, Ordering::Release) {
+            self.collide();
+        }
     }
 
-    #[inline]
     fn completed(&self) -> u64 {
-        self.exit.0.outcomes.iter().map(|total| total.load(Ordering::Acquire)).sum()
+        self.each_exit().map(completed).fold(0, u64::wrapping_add)
+    }
+
+    fn each_exit(&self) -> impl Iterator<Item = &ExitTotals> {
+        self.each_lane().map(|lane| &lane.exit).chain([&self.exit.0.totals])
+    }
+
+    /// All that passed.
+    fn passed_in_all(&self) -> u64 {
+        // Acquire: as in `totals`.
+        let passed = |word: &AtomicU64| word.load(Ordering::Acquire);
+        self.each_lane().map(|lane| passed(&lane.passed)).fold(passed(self.passed()), u64::wrapping_add)
     }
 
     /// A number that is another one once anything was counted. Only where nobody is counting is it of a single moment.
     pub(crate) fn activity(&self) -> u64 {
-        // Relaxed: whoever asks has the node for itself, and so has seen what others did before.
-        let blocked = self.entry.0.blocked.iter().map(|total| total.load(Ordering::Relaxed));
-        let counted = blocked.chain([self.passed().load(Ordering::Relaxed), self.completed()]);
-        counted.fold(0, u64::wrapping_add)
+        let blocked = self.blocked().into_iter();
+        blocked.chain([self.passed_in_all(), self.completed()]).fold(0, u64::wrapping_add)
     }
 
     /// A moment before which everything was counted that was counted so far: a bucket opens first.
@@ -325,8 +422,7 @@ impl Node {
         let mut completed = self.completed();
         let mut passed = 0;
         for _ in 0..8 {
-            passed = self.passed().load(Ordering::Acquire);
-            passed = passed.saturating_sub(self.n_waiting());
+            passed = self.passed_in_all().saturating_sub(self.n_waiting());
             let again = self.completed();
             if again == completed {
                 break;
@@ -336,19 +432,36 @@ impl Node {
         passed.saturating_sub(completed)
     }
 
-    /// The counters since the start. Extremes are not kept that long.
-    pub(crate) fn totals(&self) -> Counts {
-        let (entry, exit) = (&self.entry.0, &self.exit.0);
+    fn blocked(&self) -> [u64; N_CAUSES] {
+        let each = || self.each_lane().map(|lane| &lane.blocked.0).chain([&self.entry.0.blocked]);
+        let load = |i: usize| move |blocked: &[AtomicU64; N_CAUSES]| blocked[i].load(Ordering::Acquire);
+        array::from_fn(|i| each().map(load(i)).fold(0, u64::wrapping_add))
+    }
+
+    /// The counters since the start.
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
         // In this order: whoever is seen to have completed is seen to have passed.
-        let outcomes = exit.outcomes.each_ref().map(|total| total.load(Ordering::Acquire));
-        let extra_timed = exit.extra_timed.load(Ordering::Acquire);
-        let rt_ns = exit.rt_ns.load(Ordering::Acquire);
-        let extra = entry.extra.load(Ordering::Acquire);
-        let passed = entry.passed.load(Ordering::Acquire);
+        for exit in self.each_exit() {
+            for (sum, total) in totals.outcomes.iter_mut().zip(&exit.outcomes) {
+                *sum = sum.wrapping_add(total.load(Ordering::Acquire));
+            }
+            totals.extra_timed += exit.extra_timed.load(Ordering::Acquire);
+            totals.rt_ns = totals.rt_ns.wrapping_add(exit.rt_ns.load(Ordering::Acquire));
+        }
+        totals.extra = self.entry.0.extra.load(Ordering::Acquire);
+        totals.passed = self.passed_in_all();
+        totals.blocked = self.blocked();
+        totals
+    }
+
+    /// What was counted since the start. Extremes are not kept that long.
+    pub(crate) fn since_start(&self) -> Counts {
+        let Totals { passed, extra, blocked, outcomes, extra_timed, rt_ns } = self.totals();
         Counts {
             passed,
             passed_calls: passed.saturating_sub(extra),
-            blocked: entry.blocked.each_ref().map(|total| total.load(Ordering::Acquire)),
+            blocked,
             outcomes,
             timed_calls: timed(&outcomes).saturating_sub(extra_timed),
             rt_ns,
@@ -381,7 +494,7 @@ impl Node {
 
     /// The response times below which the shares `q` of the calls of the last minute lie.
     pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
-        self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q))
+        self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q, self.response_times()))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "kept and subtracted modulo 2³²")]
@@ -412,8 +525,8 @@ impl Node {
                 counts.blocked[i] = since_u32(totals.blocked[i], &oldest.blocked[i]).into();
             }
             // Calls are permits less the extra ones, all modulo 2³².
-            let extra = since_u32(totals.passed - totals.passed_calls, &oldest.extra);
-            let extra_timed = since_u32(timed(&totals.outcomes) - totals.timed_calls, &oldest.extra_timed);
+            let extra = since_u32(totals.extra, &oldest.extra);
+            let extra_timed = since_u32(totals.extra_timed, &oldest.extra_timed);
             // A call whose permits were counted before the oldest bucket opened and the extra ones after it leaves less
             // than nothing.
             let calls = |permits: u64, extra: u32| match (permits as u32).wrapping_sub(extra) {
@@ -425,6 +538,11 @@ impl Node {
             counts
         })
     }
+}
+
+#[inline]
+fn completed(exit: &ExitTotals) -> u64 {
+    exit.outcomes.iter().map(|total| total.load(Ordering::Acquire)).fold(0, u64::wrapping_add)
 }
 
 /// Permits of calls that have a response time.

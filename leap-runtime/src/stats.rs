@@ -91,7 +91,7 @@ impl ResourceStats {
             percentiles: node
                 .quantiles(now, [0.5, 0.9, 0.99, 0.999])
                 .map(|found| Percentiles::within(found, &minute)),
-            totals: Traffic::of(&node.totals(), Extremes::NotKept),
+            totals: Traffic::of(&node.since_start(), Extremes::NotKept),
             is_guarded: !resource.is_off(),
             in_flight: plan.isolation().map_or_else(
                 || node.in_flight(),
@@ -237,7 +237,7 @@ impl ShareStats {
             name: share.name().to_owned(),
             second: Traffic::of(&node.second(now), Extremes::Kept),
             minute: Traffic::of(&node.minute_counts(now), Extremes::Kept),
-            totals: Traffic::of(&node.totals(), Extremes::NotKept),
+            totals: Traffic::of(&node.since_start(), Extremes::NotKept),
             in_flight: node.in_flight(),
         }
     }

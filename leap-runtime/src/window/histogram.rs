@@ -24,8 +24,27 @@ use crate::{
 /// The counts only grow. Every 15 s a snapshot of them is taken (four snapshots are what the 16 KiB of a
 /// resource have room for), so the last minute is a difference of two.
 pub(crate) struct Histogram {
-    counts: [AtomicU64; BUCKETS],
+    counts: ResponseTimes,
     minute: Snapshots<[AtomicU32; BUCKETS]>,
+}
+
+/// The counts of a histogram, or a part of them that others are added to.
+#[derive(Debug)]
+pub(crate) struct ResponseTimes([AtomicU64; BUCKETS]);
+
+impl Default for ResponseTimes {
+    fn default() -> Self {
+        Self(array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl ResponseTimes {
+    /// Counts one response time.
+    #[inline]
+    pub(crate) fn record(&self, rt_ns: u64) {
+        // Relaxed: a count, read for statistics only.
+        self.0[bucket_of(rt_ns)].fetch_add(1, Relaxed);
+    }
 }
 
 const BUCKETS: usize = 240;
@@ -43,7 +62,7 @@ impl Histogram {
     /// An empty histogram.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self {
-            counts: array::from_fn(|_| AtomicU64::new(0)),
+            counts: ResponseTimes::default(),
             minute: Snapshots::new(
                 4,
                 Duration::from_secs(15),
@@ -54,34 +73,44 @@ impl Histogram {
         }
     }
 
-    /// Counts one response time.
+    /// Its own counts.
     #[inline]
-    pub(crate) fn record(&self, rt_ns: u64) {
-        // Relaxed: a count, read for statistics only.
-        self.counts[bucket_of(rt_ns)].fetch_add(1, Relaxed);
+    pub(crate) fn counts(&self) -> &ResponseTimes {
+        &self.counts
     }
 
-    /// Takes the snapshots that are due, unless somebody is at it.
+    /// Takes the snapshots that are due, unless somebody is at it. `others` are counted elsewhere.
     #[cold]
-    pub(crate) fn turn(&self, now: Timestamp) {
+    pub(crate) fn turn<'a>(&self, now: Timestamp, others: impl Iterator<Item = &'a ResponseTimes> + Clone) {
         self.minute.turn(now, |slot| {
-            for (base, count) in slot.iter().zip(&self.counts) {
+            for (i, base) in slot.iter().enumerate() {
                 // Relaxed: the ring orders it.
-                base.store(low(count.load(Relaxed)), Relaxed);
+                base.store(self.count(i, others.clone()), Relaxed);
             }
         });
     }
 
     /// The response times below which the shares `q` of the last minute's (45 to 60 s) calls stayed;
-    /// nothing if none completed.
-    pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
+    /// nothing if none completed. `others` are counted elsewhere.
+    pub(crate) fn quantiles<'a, const N: usize>(
+        &self,
+        now: Timestamp,
+        q: [f64; N],
+        others: impl Iterator<Item = &'a ResponseTimes> + Clone,
+    ) -> Option<[Duration; N]> {
         let counts = self.minute.read(now, |view| {
             let base = view.oldest()?;
             // The base first, so that no count is below it.
             let base: [u32; BUCKETS] = array::from_fn(|i| base[i].load(Relaxed));
-            Some(array::from_fn(|i| low(self.counts[i].load(Relaxed)).wrapping_sub(base[i])))
+            Some(array::from_fn(|i| self.count(i, others.clone()).wrapping_sub(base[i])))
         })?;
         quantiles_of(&counts, q)
+    }
+
+    /// What a bucket holds, modulo 2³².
+    fn count<'a>(&self, bucket: usize, others: impl Iterator<Item = &'a ResponseTimes>) -> u32 {
+        let load = |counts: &ResponseTimes| low(counts.0[bucket].load(Relaxed));
+        others.fold(load(&self.counts), |sum, other| sum.wrapping_add(load(other)))
     }
 }
 

@@ -15,7 +15,7 @@ mod leap_array;
 mod pass_log;
 mod statistics;
 
-pub(crate) use histogram::Histogram;
+pub(crate) use histogram::{Histogram, ResponseTimes};
 pub use hot_leap_array::HotLeapArray;
 pub(crate) use leap_array::Ring;
 pub use leap_array::{Bucket, LeapArray};

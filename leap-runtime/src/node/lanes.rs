@@ -1,0 +1,128 @@
+//! Where calls are counted once several cores count at the same words.
+//!
+//! A cache line that two cores write travels between them with each write, and the whole of a call takes less time than
+//! that. So once a resource's counters are seen to be contended, each thread counts in a lane of its own, after Java's
+//! `LongAdder`: a total is the sum over the lanes and what was counted before there were any. What a rule decides on is
+//! not here: that has to be one word.
+//!
+//! The peak of calls in flight needs such a sum with every call that enters, which would read the lines that the lanes keep
+//! apart. So with lanes somebody looks once in [`LOOK_EVERY_NS`], and a peak that is shorter may be missed.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicUsize;
+use std::thread;
+
+use super::{ExitTotals, Line, N_CAUSES};
+use crate::clock::Timestamp;
+use crate::sync::{AtomicU64, Ordering};
+use crate::window::ResponseTimes;
+
+/// How often the calls in flight are counted for the peak, at most.
+pub(super) const LOOK_EVERY_NS: u64 = 10_000;
+
+/// The most lanes of a resource, 2 KiB each. More cores than that share some.
+const MOST: usize = 16;
+
+/// So many collisions before a bucket of the statistics turns make a resource a contended one: the cores meet within the
+/// few nanoseconds that a count takes, so where it happens now and then nothing is gained by lanes.
+const MANY: u64 = 32;
+
+/// What the threads of one lane have counted.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Lane {
+    pub(super) exit: ExitTotals,
+    /// Permits that passed where nobody decides on their number.
+    pub(super) passed: AtomicU64,
+    pub(super) blocked: Line<[AtomicU64; N_CAUSES]>,
+    pub(super) response_times: ResponseTimes,
+}
+
+/// The lanes of a resource.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    lanes: Box<[Lane]>,
+    /// When to look at the calls in flight again, in ns. Read by all, and so apart from what they write.
+    look_at: Line<AtomicU64>,
+}
+
+thread_local! {
+    /// Which lane of each resource is this thread's, modulo their number; none at first.
+    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+impl Lanes {
+    pub(super) fn new() -> Self {
+        let n = thread::available_parallelism().map_or(2, usize::from).next_power_of_two().clamp(2, MOST);
+        Self { lanes: (0..n).map(|_| Lane::default()).collect(), look_at: Line::default() }
+    }
+
+    /// The lane of this thread.
+    #[inline]
+    pub(super) fn own(&self) -> &Lane {
+        let number = match NUMBER.get() {
+            usize::MAX => first_number(),
+            number => number,
+        };
+        // A power of two of them.
+        &self.lanes[number & (self.lanes.len() - 1)]
+    }
+
+    pub(super) fn all(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// Whether it is time, and this caller's turn, to look at the calls in flight.
+    #[inline]
+    pub(super) fn is_time_to_look(&self, now: Timestamp) -> bool {
+        // Relaxed: it goes with nothing else.
+        let due = self.look_at.0.load(Ordering::Relaxed);
+        let next = now.as_nanos().saturating_add(LOOK_EVERY_NS);
+        now.as_nanos() >= due
+            && self.look_at.0.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cold]
+fn first_number() -> usize {
+    // std's: no word of a model.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed) % MOST;
+    NUMBER.set(number);
+    number
+}
+
+/// Somebody else counts in the lane of this thread, which takes the next one.
+#[cold]
+pub(super) fn move_over() {
+    NUMBER.set((NUMBER.get() + 1) % MOST);
+}
+
+/// How often counts have met since a bucket opened.
+#[derive(Debug, Default)]
+pub(super) struct Collisions(AtomicU64);
+
+impl Collisions {
+    /// Notes one; whether there are many.
+    #[cold]
+    pub(super) fn add(&self) -> bool {
+        // Relaxed: it goes with nothing else.
+        self.0.fetch_add(1, Ordering::Relaxed) >= MANY
+    }
+
+    pub(super) fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Adds to a counter; whether nobody else did at the same moment.
+#[inline]
+pub(super) fn add(counter: &AtomicU64, n: u64, order: Ordering) -> bool {
+    // Relaxed: the exchange is what counts.
+    let seen = counter.load(Ordering::Relaxed);
+    if counter.compare_exchange(seen, seen.wrapping_add(n), order, Ordering::Relaxed).is_ok() {
+        return true;
+    }
+    counter.fetch_add(n, order);
+    false
+}
