@@ -91,6 +91,7 @@ mod check;
 mod current;
 mod environment;
 mod node;
+mod plans;
 
 mod context;
 mod share;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::Guard;
 
 use crate::blocked::Name;
 use crate::check::flow::associated::{Watch, Watchers, Watches};
@@ -17,6 +17,7 @@ use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::node::Node;
+use crate::plans::{Guarding, Number, PlanHold, Plans};
 use crate::rule::{FlowRule, Mode, Rule, RuleId, RuleKind};
 use crate::share::{Shares, Witnesses};
 
@@ -27,25 +28,11 @@ pub(crate) struct Resource {
     node: Node,
     origins: Shares,
     entrances: Shares,
-    plan: ArcSwap<Plan>,
-    /// A [`Guarding`]: spares calls a look at a plan that has nothing to say.
-    guarding: AtomicU8,
+    plans: Plans,
     /// Whether rules from outside have been asked for.
     is_ready: AtomicBool,
     /// Locked by those who change rules, never by calls.
     sources: Mutex<Sources>,
-}
-
-/// What a call of a resource has to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Guarding {
-    /// Its plan.
-    Plan,
-    /// Nothing, and nobody else has to know what passes: the plan is [idle](Plan::is_idle).
-    Idle,
-    /// Nothing, and nothing is counted: guarding is switched off.
-    Off,
 }
 
 /// How long statistics tell of a call.
@@ -134,8 +121,7 @@ impl Resource {
             node,
             origins: Shares::default(),
             entrances: Shares::default(),
-            plan: ArcSwap::from_pointee(Plan::default()),
-            guarding: AtomicU8::new(Guarding::Idle as u8),
+            plans: Plans::new(),
             is_ready: AtomicBool::new(false),
             sources: Mutex::default(),
         };
@@ -162,20 +148,25 @@ impl Resource {
 
     #[inline]
     pub(crate) fn plan(&self) -> Guard<Arc<Plan>> {
-        self.plan.load()
+        self.plans.load()
     }
 
-    /// What a call has to ask.
-    ///
-    /// One that is told so just before that changes goes by what was, as one that had loaded the plan.
+    /// What a plain call has to ask.
     #[inline]
     pub(crate) fn guarding(&self) -> Guarding {
-        // Relaxed: nothing goes with it. Whoever knows that rules were loaded knows of this too, which was written before.
-        match self.guarding.load(Ordering::Relaxed) {
-            0 => Guarding::Plan,
-            1 => Guarding::Idle,
-            _ => Guarding::Off,
-        }
+        self.plans.guarding()
+    }
+
+    /// A plan that lasts as long as the resource.
+    #[inline]
+    pub(crate) fn lasting(&self, number: Number) -> &Plan {
+        self.plans.lasting(number)
+    }
+
+    /// The plan that a call holds.
+    #[inline]
+    pub(crate) fn held<'a>(&'a self, hold: &'a PlanHold) -> Option<&'a Plan> {
+        self.plans.held(hold)
     }
 
     /// Whether guarding is switched off here.
@@ -186,25 +177,16 @@ impl Resource {
 
     /// Guarding may have been switched on or off.
     pub(crate) fn look_at_switch(&self) {
+        // So that what was found out last stands.
         let _held = self.lock();
-        self.note_guarding(self.plan.load().is_idle());
-    }
-
-    /// Under the lock, so that what was found out last stands.
-    fn note_guarding(&self, is_idle: bool) {
-        let guarding = match (self.environment.guards(&self.name), is_idle) {
-            (false, _) => Guarding::Off,
-            (true, true) => Guarding::Idle,
-            (true, false) => Guarding::Plan,
-        };
-        self.guarding.store(guarding as u8, Ordering::Relaxed);
+        self.plans.switch(self.environment.guards(&self.name));
     }
 
     /// Whether nobody would miss this resource, to which nothing has happened from `since` on: nobody counts on it by its name,
     /// its statistics are empty, and a new one would decide as it does. The caller has it for itself.
     pub(crate) fn is_at_rest(&self, since: Timestamp, now: Timestamp) -> bool {
         let quiet = now.since(since);
-        let plan = self.plan.load();
+        let plan = self.plan();
         quiet >= TOLD_FOR
             && quiet >= plan.memory()
             && plan.is_at_rest(now)
@@ -215,7 +197,7 @@ impl Resource {
     /// Lets `act` do something to the present plan that its successors are to know of. It must call nobody's code.
     pub(crate) fn with_plan<T>(&self, act: impl FnOnce(&Plan) -> T) -> T {
         let _held = self.lock();
-        act(&self.plan.load())
+        act(&self.plan())
     }
 
     /// Whether the rules of that attribute are part of this resource.
@@ -369,9 +351,9 @@ impl Resource {
     #[cold]
     fn turn_now(&self, now: Timestamp) {
         self.node.turn(now);
-        if self.plan.load().is_worn_out(now) {
+        if self.plan().is_worn_out(now) {
             let sources = self.lock();
-            if self.plan.load().is_worn_out(now) {
+            if self.plan().is_worn_out(now) {
                 self.rebuild(sources).wake();
             }
         }
@@ -387,7 +369,7 @@ impl Resource {
     fn rebuild(&self, sources: MutexGuard<'_, Sources>) -> ToWake {
         let passed = self.node.passed();
         let reading = || self.environment.now();
-        let previous = self.plan.load_full();
+        let previous = self.plans.load_full();
         let watches: Vec<&Watches> =
             sources.attributes.iter().map(|attribute| &attribute.watches).chain([&sources.watches]).collect();
         let parts = Parts {
@@ -397,14 +379,7 @@ impl Resource {
             watched: sources.watchers.windows(),
         };
         let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
-        // Not idle before rules are to be asked, and idle after they were.
-        if !plan.is_idle() {
-            self.note_guarding(false);
-        }
-        self.plan.store(Arc::clone(&plan));
-        if plan.is_idle() {
-            self.note_guarding(true);
-        }
+        self.plans.publish(&plan, self.environment.guards(&self.name));
         let to_wake = plan.settle(&previous, passed, reading);
         drop(watches);
         drop(sources);
@@ -416,7 +391,7 @@ impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resource")
             .field("name", &self.name)
-            .field("plan", &self.plan.load())
+            .field("plan", &self.plan())
             .finish_non_exhaustive()
     }
 }

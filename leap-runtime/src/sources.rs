@@ -553,7 +553,7 @@ mod tests {
     }
 
     fn is_idle(registry: &Registry, name: &str) -> bool {
-        registry.node(name).unwrap().guarding() == crate::resource::Guarding::Idle
+        registry.node(name).unwrap().guarding() == crate::plans::Guarding::Idle
     }
 
     #[test]

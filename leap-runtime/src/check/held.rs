@@ -23,14 +23,21 @@ const INLINE: usize = 3;
 
 /// What an entry holds of its plan: the generation of each breaker that let it through, in the order of the plan, and what
 /// only calls of the [long way](Plan::admit_fully) hold.
-///
-/// The first ones are fields and not an array, so that the compiler can keep them in registers on the way in.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
+    generations: Generations,
+    more: Seldom<More>,
+}
+
+/// The generations of the first breakers.
+///
+/// Fields and not an array, so that the compiler keeps them in registers on the way in, as long as nobody is told their
+/// address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Generations {
     first: u64,
     second: u64,
     third: u64,
-    more: Seldom<More>,
 }
 
 /// What few entries hold.
@@ -56,26 +63,23 @@ struct Taken {
     system: Option<(Arc<System>, system::Held)>,
 }
 
-impl Held {
+impl From<Generations> for Held {
     #[inline]
+    fn from(generations: Generations) -> Self {
+        Self { generations, more: Seldom::default() }
+    }
+}
+
+impl Held {
     fn set(&mut self, i: usize, generation: u64) {
-        match i {
-            0 => self.first = generation,
-            1 => self.second = generation,
-            2 => self.third = generation,
-            // Only this field's address: see above.
-            _ => push_generation(&mut self.more, generation),
+        if !self.generations.set(i, generation) {
+            self.more().generations.push(generation);
         }
     }
 
     #[inline]
     pub(super) fn generation(&self, i: usize) -> u64 {
-        match i {
-            0 => self.first,
-            1 => self.second,
-            2 => self.third,
-            _ => self.more.as_ref().expect("set when the fourth breaker was entered").generations[i - INLINE],
-        }
+        self.generations.of(i, self.more.as_deref())
     }
 
     fn more(&mut self) -> &mut More {
@@ -145,10 +149,28 @@ impl Held {
     }
 }
 
-#[cold]
-#[inline(never)]
-fn push_generation(more: &mut Seldom<More>, generation: u64) {
-    more.get_or_insert_default().generations.push(generation);
+impl Generations {
+    /// Notes that of breaker `i`, if there is room for it.
+    #[inline]
+    pub(super) fn set(&mut self, i: usize, generation: u64) -> bool {
+        match i {
+            0 => self.first = generation,
+            1 => self.second = generation,
+            2 => self.third = generation,
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline]
+    fn of(self, i: usize, more: Option<&More>) -> u64 {
+        match i {
+            0 => self.first,
+            1 => self.second,
+            2 => self.third,
+            _ => more.expect("made when the fourth breaker was entered").generations[i - INLINE],
+        }
+    }
 }
 
 impl Taken {
@@ -194,12 +216,14 @@ impl<'a> Taking<'a> {
     }
 
     /// The call was let through: it keeps what it has, to be given back at its end.
-    pub(super) fn keep(mut self, held: &mut Held, waits: bool) {
+    pub(super) fn keep(mut self, reservation: Reservation<'_>, waits: bool) -> Held {
+        let mut held = reservation.keep();
         let taken = std::mem::take(&mut self.taken);
         let taken = if waits { taken } else { taken.started() };
         if !taken.is_nothing() {
             held.more().taken = taken;
         }
+        held
     }
 }
 
@@ -213,22 +237,29 @@ impl Drop for Taking<'_> {
 }
 
 /// What a call under decision has taken so far. Dropping it gives that back.
-pub(super) struct Reservation<'a, 'h> {
+pub(super) struct Reservation<'a> {
     plan: &'a Plan,
-    pub(super) held: &'h mut Held,
+    held: Held,
     n_breakers: usize,
     /// Those of the isolation.
     pub(super) permits: u32,
 }
 
-impl<'a, 'h> Reservation<'a, 'h> {
+impl<'a> Reservation<'a> {
     #[inline]
-    pub(super) fn new(plan: &'a Plan, held: &'h mut Held) -> Self {
-        Self { plan, held, n_breakers: 0, permits: 0 }
+    pub(super) fn new(plan: &'a Plan) -> Self {
+        Self { plan, held: Held::default(), n_breakers: 0, permits: 0 }
+    }
+
+    /// All checks have agreed: what was taken belongs to the entry.
+    #[inline]
+    pub(super) fn keep(mut self) -> Held {
+        let held = std::mem::take(&mut self.held);
+        std::mem::forget(self);
+        held
     }
 
     /// Has every breaker let the call through. `now` is read anew where somebody was told of a transition meanwhile.
-    #[inline]
     pub(super) fn pass_breakers(
         &mut self,
         now: &mut Timestamp,
@@ -249,21 +280,7 @@ impl<'a, 'h> Reservation<'a, 'h> {
     }
 }
 
-impl Reservation<'_, '_> {
-    #[inline(never)]
-    fn give_back(&mut self) {
-        if let Some(isolation) = &self.plan.isolation
-            && self.permits > 0
-        {
-            isolation.give_back(self.permits);
-        }
-        for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
-            breaker.give_back(self.held.generation(i));
-        }
-    }
-}
-
-impl<'a> Reservation<'a, '_> {
+impl<'a> Reservation<'a> {
     /// Takes the permits of the isolation, or hands out a ticket for them.
     pub(super) fn take_permits(
         &mut self,
@@ -389,11 +406,15 @@ impl<'a> Taking<'a> {
     }
 }
 
-impl Drop for Reservation<'_, '_> {
-    #[inline]
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if self.n_breakers > 0 || self.permits > 0 {
-            self.give_back();
+        if let Some(isolation) = &self.plan.isolation
+            && self.permits > 0
+        {
+            isolation.give_back(self.permits);
+        }
+        for (i, breaker) in self.plan.breakers.iter().take(self.n_breakers).enumerate() {
+            breaker.give_back(self.held.generation(i));
         }
     }
 }

@@ -39,7 +39,7 @@ use self::flow::associated::{Associated, Watches};
 use self::flow::scoped::{Scoped, Selected};
 use self::flow::windows::Place;
 use self::flow::{Flow, patiently};
-pub(crate) use self::held::Held;
+pub(crate) use self::held::{Generations, Held};
 use self::held::{Reservation, Taking};
 use self::hot::{Hot, Limit, Refused};
 use self::isolation::{Isolation, Ticket, ToWake};
@@ -52,7 +52,7 @@ use crate::event::Outcome;
 use crate::key::Key;
 use crate::rule::{AuthorityRule, FlowRule, IsolationRule, Mode, Relation, Rule, RuleId, RuleKind};
 use crate::sync::{AtomicU64, Ordering};
-use crate::window::LeapArray;
+use crate::window::{Answer, LeapArray};
 
 /// What the calls of a resource are decided by, from one load of rules to the next.
 #[derive(Debug, Default)]
@@ -144,12 +144,23 @@ pub(crate) enum Hand {
 }
 
 /// A call that was let through.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Admitted {
+    /// What its entry holds until its end.
+    pub(crate) held: Held,
     /// `passed` as this call left it.
     pub(crate) after: u64,
     /// When it may start, if not at once.
     pub(crate) start: Option<Timestamp>,
+}
+
+/// Why a call is not let through in few words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Doubt {
+    /// The window at that position has no room, and says so.
+    Full(usize, Answer),
+    /// There is more to ask.
+    Other,
 }
 
 /// Why a call is not let through now.
@@ -387,36 +398,79 @@ impl Plan {
         self.is_plain() && !self.wants_the_end() && self.flow.windows().is_idle()
     }
 
+    /// Whether it may be kept for as long as its resource: calls go the short way by it, and nothing hangs on it that
+    /// others give up when it goes.
+    pub(crate) fn may_last(&self) -> bool {
+        self.is_plain() && !self.is_idle() && self.extras.is_none() && !self.flow.windows().is_watched()
+    }
+
     /// Whether an entry that went the short way has to tell this plan how it ended.
     #[inline]
     pub(crate) fn wants_the_end(&self) -> bool {
         !self.breakers.is_empty() || self.isolation.is_some()
     }
 
-    /// Lets a call of `n` permits through all checks of a plain plan, or none. Returns `passed` as this call left it; `held`
-    /// is what the entry holds until its end, `tell` hears of transitions.
+    /// As [`admit`](Self::admit), for what nearly every call meets: closed breakers, permits to be had, and windows that
+    /// have room or are full. Everything else is left to `admit`, which is asked next: nothing has been taken. Where nobody
+    /// decides on `passed`, the caller is to count.
+    ///
+    /// Its answers are few words, all of which can stay in registers. What `admit` returns is large, and what was written in
+    /// pieces is slow to move about.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see above")]
+    pub(crate) fn try_admit(
+        &self,
+        passed: &AtomicU64,
+        now: Timestamp,
+        n: u32,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<(Option<u64>, Generations), Doubt> {
+        let mut generations = Generations::default();
+        for (i, breaker) in self.breakers.iter().enumerate() {
+            match breaker.closed() {
+                Some(generation) if generations.set(i, generation) => {}
+                _ => return Err(Doubt::Other),
+            }
+        }
+        if let Some(isolation) = &self.isolation
+            && isolation.take(n).is_err()
+        {
+            return Err(Doubt::Other);
+        }
+        let windows = self.flow.windows();
+        if windows.is_idle() {
+            return Ok((None, generations));
+        }
+        match windows.try_admit(passed, now, n.into(), reading) {
+            Ok(after) => Ok((Some(after), generations)),
+            Err((first, answer)) => {
+                if let Some(isolation) = &self.isolation {
+                    isolation.give_back(n);
+                }
+                Err(Doubt::Full(first, answer))
+            }
+        }
+    }
+
+    /// Lets a call of `n` permits through all checks of a plain plan, or none. Returns `passed` as this call left it, and
+    /// what the entry holds until its end. `tell` hears of transitions.
     #[inline]
     pub(crate) fn admit(
         &self,
-        held: &mut Held,
         passed: &AtomicU64,
         mut now: Timestamp,
         n: u32,
         reading: impl Fn() -> Timestamp,
         tell: impl FnMut(&RuleId, Moved),
-    ) -> Result<u64, Refusal<'_>> {
-        let mut reservation = Reservation::new(self, held);
+    ) -> Result<(u64, Held), Refusal<'_>> {
+        let mut reservation = Reservation::new(self);
         reservation.pass_breakers(&mut now, &reading, tell)?;
         if let Some(isolation) = &self.isolation {
             isolation.take(n)?;
             reservation.permits = n;
         }
-        let admitted = self.flow.windows().admit(passed, now, n.into(), reading);
-        if admitted.is_ok() {
-            // All checks agreed: what was taken belongs to the entry.
-            std::mem::forget(reservation);
-        }
-        admitted
+        let after = self.flow.windows().admit(passed, now, n.into(), reading)?;
+        Ok((after, reservation.keep()))
     }
 
     /// What is only asked about a call, before anybody else is: who calls, and how the system is.
@@ -439,7 +493,6 @@ impl Plan {
     /// may start as far as others have a say.
     pub(crate) fn admit_fully<'a>(
         &'a self,
-        held: &mut Held,
         arrival: &Arrival<'a>,
         hand: Hand,
         start: Option<Timestamp>,
@@ -447,7 +500,7 @@ impl Plan {
     ) -> Result<Admitted, Stop<'a>> {
         let Arrival { request, waiting, mut now, .. } = *arrival;
         let reading = || around.reading();
-        let mut reservation = Reservation::new(self, held);
+        let mut reservation = Reservation::new(self);
         reservation.pass_breakers(&mut now, reading, |rule, moved| around.tell(rule, moved))?;
         let place = match hand {
             Hand::Empty => reservation.take_permits(None, request.permits, now, around)?,
@@ -472,10 +525,8 @@ impl Plan {
         }
         match self.commit_windows(place, arrival, now, around) {
             Ok(after) => {
-                // All checks agreed: what was taken belongs to the entry.
-                taking.keep(reservation.held, start.is_some());
-                std::mem::forget(reservation);
-                Ok(Admitted { after, start })
+                let held = taking.keep(reservation, start.is_some());
+                Ok(Admitted { held, after, start })
             }
             Err(stop) => {
                 if start.is_some() {

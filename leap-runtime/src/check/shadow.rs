@@ -166,13 +166,11 @@ impl Shadow {
         let request = &Request { priority: false, ..*request };
         let arrival = Arrival { request, system: None, passed, waiting, now };
         let alone = Alone { reading, can_wait: self.kind() != RuleKind::Isolation };
-        let mut held = Held::default();
         let greeted = self.plan.greet(&arrival, reading).map_err(Stop::Refused);
-        let asked =
-            greeted.and_then(|()| self.plan.admit_fully(&mut held, &arrival, Hand::Empty, None, &alone));
+        let asked = greeted.and_then(|()| self.plan.admit_fully(&arrival, Hand::Empty, None, &alone));
         match asked {
-            Ok(Admitted { start: None, .. }) => (Word::Passes, Some(held)),
-            Ok(Admitted { start: Some(_), .. }) => {
+            Ok(Admitted { held, start: None, .. }) => (Word::Passes, Some(held)),
+            Ok(Admitted { held, start: Some(_), .. }) => {
                 waiting.fetch_sub(request.permits.into(), Ordering::Relaxed);
                 (Word::Waits, Some(held))
             }

@@ -38,12 +38,11 @@ fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
         now.saturating_sub(Duration::from_secs(5))
     };
     let call = || {
-        let mut held = Held::default();
-        let admitted = plan.admit(&mut held, &passed, now, 1, slow_reading, |_, _| {});
+        let admitted = plan.admit(&passed, now, 1, slow_reading, |_, _| {});
         if admitted.is_err() {
             n_refused.fetch_add(1, Ordering::Relaxed);
         }
-        admitted.is_ok().then_some(held)
+        admitted.ok().map(|(_, held)| held)
     };
     let inside: Vec<Held> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..100).map(|_| scope.spawn(call)).collect();

@@ -10,9 +10,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{self, Poll, ready};
 use std::thread::panicking;
 use std::time::Duration;
+
+use arc_swap::Guard;
 
 use super::scene::{self, Scene};
 use super::{Entry, Stage, tell_transition};
@@ -22,14 +25,15 @@ use crate::check::call::{Call, Ended, OwnedRequest, Request, Verdict};
 use crate::check::custom::Custom;
 use crate::check::flow::windows::Place;
 use crate::check::isolation::Ticket;
-use crate::check::{Admitted, Around, Arrival, Hand, Held, Stop, overloaded};
+use crate::check::{Admitted, Around, Arrival, Doubt, Hand, Held, Plan, Stop, overloaded};
 use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::resource::{Guarding, Handle, Resource};
+use crate::plans::{Guarding, Number, PlanHold};
+use crate::resource::{Handle, Resource};
 use crate::rule::{RuleId, RuleKind};
-use crate::sync::Ordering;
 use crate::timer::Alarm;
+use crate::window::Answer as WindowAnswer;
 
 /// How far a call has come that asked to be let through, and that of a future.
 #[derive(Debug)]
@@ -53,47 +57,143 @@ enum Caller {
     Async,
 }
 
+/// What a caller is told about a call: each kind of answer is written where it is to be, because an entry and a block are
+/// large to move about.
+trait Answer: Sized {
+    fn passed(entry: Entry) -> Self;
+    fn blocked(blocked: Blocked) -> Self;
+    /// What the long way makes of the call.
+    fn fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Self;
+}
+
+impl Answer for Result<Entry, Blocked> {
+    #[inline]
+    fn passed(entry: Entry) -> Self {
+        Ok(entry)
+    }
+
+    #[inline]
+    fn blocked(blocked: Blocked) -> Self {
+        Err(blocked)
+    }
+
+    #[inline(never)]
+    fn fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Self {
+        settle(begin_at(handle, request, Caller::Sync, Hand::Empty, now))
+    }
+}
+
+impl Answer for Begun {
+    #[inline]
+    fn passed(entry: Entry) -> Self {
+        Self::Passed(entry)
+    }
+
+    #[inline]
+    fn blocked(blocked: Blocked) -> Self {
+        Self::Blocked(blocked)
+    }
+
+    #[inline(never)]
+    fn fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Self {
+        begin_at(handle, request, Caller::Async, Hand::Empty, now)
+    }
+}
+
 /// Lets a call of `permits` through by the short way, if nothing about it asks for the whole one.
-#[inline]
-fn shortly<R>(
-    handle: Handle,
-    permits: u32,
-    done: impl FnOnce(Result<Entry, Blocked>) -> R,
-    fully: impl FnOnce(&Handle, &Request<'static>, Timestamp) -> R,
-) -> R {
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the whole of the two functions that it is for")]
+fn shortly<A: Answer>(handle: Handle, permits: u32) -> A {
     let permits = permits.max(1);
     let resource: &Resource = &handle;
     let (node, environment) = (resource.node(), resource.environment());
     let now = environment.now();
     resource.turn(now);
     if Context::is_any() {
-        return fully(&handle, &Request::of(permits), now);
+        return A::fully(&handle, &Request::of(permits), now);
     }
-    if resource.guarding() == Guarding::Idle {
-        // Relaxed: nobody decides on it here.
-        let after = node.passed().fetch_add(permits.into(), Ordering::Relaxed) + u64::from(permits);
-        node.enter(after, permits, now);
-        return done(Ok(Entry::new(handle, None, Held::default(), now, permits)));
+    match resource.guarding() {
+        Guarding::Lasting(number) => ask(handle, number, permits, now),
+        Guarding::Idle => {
+            node.pass(permits, now);
+            A::passed(Entry::new(handle, PlanHold::default(), Held::default(), now, permits))
+        }
+        Guarding::Counted => ask_counted(handle, permits, now),
+        Guarding::Off => A::fully(&handle, &Request::of(permits), now),
     }
-    let plan = resource.plan();
-    if !plan.is_plain() || resource.is_off() {
+}
+
+#[inline(never)]
+fn ask_counted<A: Answer>(handle: Handle, permits: u32, now: Timestamp) -> A {
+    let plan = handle.plan();
+    if plan.is_plain() {
+        ask(handle, plan, permits, now)
+    } else {
         drop(plan);
-        return fully(&handle, &Request::of(permits), now);
+        A::fully(&handle, &Request::of(permits), now)
     }
-    let mut held = Held::default();
+}
+
+/// A plan that a call goes by, and which it may have to hold.
+trait Asked: Into<PlanHold> {
+    fn plan<'a>(&'a self, resource: &'a Resource) -> &'a Plan;
+}
+
+impl Asked for Number {
+    #[inline]
+    fn plan<'a>(&'a self, resource: &'a Resource) -> &'a Plan {
+        resource.lasting(*self)
+    }
+}
+
+impl Asked for Guard<Arc<Plan>> {
+    #[inline]
+    fn plan<'a>(&'a self, _: &'a Resource) -> &'a Plan {
+        self
+    }
+}
+
+/// Asks a plain plan: the whole of the two functions that the short way is for, and of their counted twins.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "an answer is large to move about")]
+fn ask<A: Answer>(handle: Handle, asked: impl Asked, permits: u32, now: Timestamp) -> A {
+    let resource: &Resource = &handle;
+    let (node, environment) = (resource.node(), resource.environment());
+    let plan = asked.plan(resource);
+    match plan.try_admit(node.passed(), now, permits, || environment.now()) {
+        Ok((after, generations)) => {
+            match after {
+                Some(after) => node.enter(after, permits, now),
+                None => node.pass(permits, now),
+            }
+            let hold = if plan.wants_the_end() { asked.into() } else { PlanHold::default() };
+            A::passed(Entry::new(handle, hold, generations.into(), now, permits))
+        }
+        Err(Doubt::Full(first, answer)) => turn_away_full(&handle, plan, first, answer, permits, now),
+        Err(Doubt::Other) => ask_again(handle, asked.into(), permits, now),
+    }
+}
+
+/// As [`ask`], whatever there is to ask.
+#[cold]
+#[inline(never)]
+fn ask_again<A: Answer>(handle: Handle, hold: PlanHold, permits: u32, now: Timestamp) -> A {
+    let resource: &Resource = &handle;
+    let (node, environment) = (resource.node(), resource.environment());
+    let plan = resource.held(&hold).expect("it is asked");
     let tell = |rule: &RuleId, moved| tell_transition(resource, rule, moved, now);
-    match &plan.admit(&mut held, node.passed(), now, permits, || environment.now(), tell) {
-        Ok(after) => node.enter(*after, permits, now),
-        Err(refusal) => return done(Err(turn_away(&handle, permits, refusal, now))),
+    match plan.admit(node.passed(), now, permits, || environment.now(), tell) {
+        Ok((after, held)) => {
+            node.enter(after, permits, now);
+            A::passed(Entry::new(handle, hold, held, now, permits))
+        }
+        Err(refusal) => turn_away(&handle, permits, &refusal, now),
     }
-    let plan = plan.wants_the_end().then_some(plan);
-    done(Ok(Entry::new(handle, plan, held, now, permits)))
 }
 
 /// Asks the plan of the resource to let a call of `permits` through, and parks the thread where it has to wait.
-#[inline]
 pub(crate) fn enter(handle: Handle, permits: u32) -> Result<Entry, Blocked> {
-    shortly(handle, permits, |entered| entered, enter_fully)
+    shortly(handle, permits)
 }
 
 /// As [`enter`], for a call that has more to say.
@@ -102,29 +202,14 @@ pub(crate) fn enter_with(handle: &Handle, request: &Request<'_>) -> Result<Entry
     settle(begin_at(handle, request, Caller::Sync, Hand::Empty, now))
 }
 
-#[inline(never)]
-fn enter_fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Result<Entry, Blocked> {
-    settle(begin_at(handle, request, Caller::Sync, Hand::Empty, now))
-}
-
 /// As [`enter`], for a caller that can await.
-#[inline]
 pub(crate) fn begin(handle: Handle, permits: u32) -> Begun {
-    let done = |entered| match entered {
-        Ok(entry) => Begun::Passed(entry),
-        Err(blocked) => Begun::Blocked(blocked),
-    };
-    shortly(handle, permits, done, begin_fully)
+    shortly(handle, permits)
 }
 
 /// As [`begin`], for a call that has more to say.
 pub(crate) fn begin_with(handle: &Handle, request: &Request<'_>) -> Begun {
     let now = handle.environment().now();
-    begin_at(handle, request, Caller::Async, Hand::Empty, now)
-}
-
-#[inline(never)]
-fn begin_fully(handle: &Handle, request: &Request<'static>, now: Timestamp) -> Begun {
     begin_at(handle, request, Caller::Async, Hand::Empty, now)
 }
 
@@ -187,24 +272,23 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
     let system = environment.system_for(request);
     let mut arrival =
         Arrival { request, system: system.as_ref(), passed: node.passed(), waiting: node.waiting(), now };
-    let mut held = Held::default();
     let way = Way { resource, caller, now };
 
     let admitted = plan.greet(&arrival, || environment.now()).map_err(Stop::Refused).and_then(|()| {
-        let asked = Asked::all(environment, resource.name(), plan.customs(), &arrival)?;
+        let asked = AskedChecks::all(environment, resource.name(), plan.customs(), &arrival)?;
         if asked.n > 0 {
             // Whoever was asked may have taken its time, and windows go by the present.
             arrival.now = environment.now();
             resource.turn(arrival.now);
         }
-        let admitted = plan.admit_fully(&mut held, &arrival, hand, asked.start, &way)?;
+        let admitted = plan.admit_fully(&arrival, hand, asked.start, &way)?;
         asked.keep();
         Ok(admitted)
     });
     let now = arrival.now;
     let again = || Again { handle: handle.clone(), request: OwnedRequest::from(request), caller };
     match admitted {
-        Ok(Admitted { after, start }) => {
+        Ok(Admitted { mut held, after, start }) => {
             match start {
                 None => node.enter(after, request.permits, now),
                 Some(_) => node.enter_waiting(request.permits, now),
@@ -214,8 +298,8 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             }
             held.ask_shadows(&plan, system.as_ref(), request, now, || environment.now());
             let wants_the_end = plan.wants_the_end() || !plan.customs().is_empty() || held.has_more();
-            let plan = wants_the_end.then_some(plan);
-            let mut entry = Entry::new(handle.clone(), plan, held, now, request.permits);
+            let hold = if wants_the_end { plan.into() } else { PlanHold::default() };
+            let mut entry = Entry::new(handle.clone(), hold, held, now, request.permits);
             entry.scene = scene.into();
             match start {
                 None => Begun::Passed(entry),
@@ -241,7 +325,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
                 }
                 (kind, _) => plan.ask_shadows(kind, request, now, || environment.now()),
             }
-            Begun::Blocked(turn_away(handle, request.permits, &refusal, now))
+            turn_away(handle, request.permits, &refusal, now)
         }
     }
 }
@@ -249,7 +333,8 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
 /// Lets a call through that is not guarded: nothing is asked, and it leaves no trace.
 #[cold]
 fn pass_by(handle: &Handle, request: &Request<'_>, now: Timestamp) -> Entry {
-    let mut entry = Entry::new(handle.clone(), None, Held::default(), now, request.permits.max(1));
+    let mut entry =
+        Entry::new(handle.clone(), PlanHold::default(), Held::default(), now, request.permits.max(1));
     entry.stage = Stage::Uncounted;
     entry.scene = Scene::uncounted(Context::of_call(request.entrance, request.origin)).into();
     entry
@@ -276,14 +361,37 @@ impl Around for Way<'_> {
     }
 }
 
-/// Counts a block and tells of it.
+/// A window refuses, and says so in few words.
 #[inline(never)]
-fn turn_away(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> Blocked {
-    handle.node().block(refusal.rule.kind().into(), permits, now);
+fn turn_away_full<A: Answer>(
+    handle: &Handle,
+    plan: &Plan,
+    first: usize,
+    answer: WindowAnswer,
+    permits: u32,
+    now: Timestamp,
+) -> A {
+    let (total, reading) = (handle.node().passed(), || handle.environment().now());
+    let refusal = plan.flow().windows().refusal(first, answer, total, permits.into(), now, &reading);
+    turn_away(handle, permits, &refusal, now)
+}
+
+/// Counts a block and tells of it.
+///
+/// The block comes first: what it consists of has left the processor's store buffer when the count is done, so whoever
+/// copies it next does not have to wait for that.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "who refuses is known where it is called, and the block is large to move about"
+)]
+fn turn_away<A: Answer>(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> A {
+    let answer = A::blocked(Blocked::new(handle.to_name(), permits, refusal, now));
     if handle.environment().is_observed() {
         tell_refusal(handle, permits, refusal, now);
     }
-    Blocked::new(handle.to_name(), permits, refusal, now)
+    handle.node().block(refusal.rule.kind().into(), permits, now);
+    answer
 }
 
 /// As [`turn_away`], for a call that has waited in vain.
@@ -322,7 +430,7 @@ fn tell_block(handle: &Handle, blocked: &Blocked) {
 
 /// The own checks of a resource that have let a call pass so far. Unless it is [kept](Self::keep), they are told that it was
 /// blocked after all.
-struct Asked<'a> {
+struct AskedChecks<'a> {
     environment: &'a Environment,
     resource: &'a str,
     permits: u32,
@@ -332,7 +440,7 @@ struct Asked<'a> {
     start: Option<Timestamp>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AskedChecks<'a> {
     fn all(
         environment: &'a Environment,
         resource: &'a str,
@@ -364,7 +472,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for AskedChecks<'_> {
     fn drop(&mut self) {
         let Self { environment, resource, permits, customs, n, .. } = *self;
         if n > 0 {

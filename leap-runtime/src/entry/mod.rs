@@ -8,11 +8,8 @@ mod guarded_stream;
 mod scene;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::thread::panicking;
 use std::time::Duration;
-
-use arc_swap::Guard;
 
 pub use self::begin::{Begun, Waiting};
 pub(crate) use self::begin::{Entering, begin, begin_with, enter, enter_with, peek, peek_new};
@@ -28,6 +25,7 @@ use crate::clock::Timestamp;
 use crate::current::Marks;
 use crate::event::{Outcome, Transition};
 use crate::node::Node;
+use crate::plans::PlanHold;
 use crate::resource::{Handle, Resource};
 use crate::rule::RuleId;
 use crate::seldom::Seldom;
@@ -80,7 +78,7 @@ pub(crate) fn tell_transition(resource: &Resource, rule: &RuleId, moved: Moved, 
 pub struct Entry {
     resource: Handle,
     /// Held only where a check wants to be told of the end.
-    plan: Option<Guard<Arc<Plan>>>,
+    hold: PlanHold,
     held: Held,
     /// Who calls and from where, if that is known.
     scene: Seldom<Scene>,
@@ -108,16 +106,10 @@ enum Stage {
 
 impl Entry {
     #[inline]
-    fn new(
-        resource: Handle,
-        plan: Option<Guard<Arc<Plan>>>,
-        held: Held,
-        entered: Timestamp,
-        permits: u32,
-    ) -> Self {
+    fn new(resource: Handle, hold: PlanHold, held: Held, entered: Timestamp, permits: u32) -> Self {
         Self {
             resource,
-            plan,
+            hold,
             held,
             scene: Seldom::default(),
             entered,
@@ -213,7 +205,9 @@ impl Entry {
         if let Some(scene) = &*self.scene {
             scene.charge(added, now);
         }
-        if let Some(plan) = self.plan.as_ref().filter(|_| self.held.has_more()) {
+        if self.held.has_more()
+            && let Some(plan) = self.resource.held(&self.hold)
+        {
             self.held.charge_shadows(plan, added, || environment.now());
         }
         self.charged += added;
@@ -280,7 +274,8 @@ fn of_result<T, E>(result: &Result<T, E>) -> Outcome {
 
 impl Entry {
     /// Counts the end of the call, which has run or was dropped before its start, and tells everybody who wants to know.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the rest of the one function that calls end by")]
     fn finish<const HAS_RUN: bool>(&mut self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
         let resource: &Resource = &self.resource;
         let node = resource.node();
@@ -290,10 +285,11 @@ impl Entry {
         if let Some(scene) = &mut *self.scene {
             scene.end(outcome, permits, rt_ns, now);
         }
+        let plan = resource.held(&self.hold);
         if !HAS_RUN {
-            cancel_start(node, self.permits, &self.scene, self.plan.as_deref(), &mut self.held);
+            cancel_start(node, self.permits, &self.scene, plan, &mut self.held);
         }
-        if let Some(plan) = &self.plan {
+        if let Some(plan) = plan {
             let tell = |rule: &RuleId, moved| tell_transition(resource, rule, moved, now);
             plan.end(&mut self.held, self.permits, outcome, rt_ns, now, tell);
             if self.held.has_more() || !plan.is_plain() {
@@ -324,6 +320,14 @@ impl Entry {
 impl Drop for Entry {
     #[inline]
     fn drop(&mut self) {
+        self.conclude();
+    }
+}
+
+impl Entry {
+    /// The call ends. Out of line: each guarded function has a copy of what is not.
+    #[inline(never)]
+    fn conclude(&mut self) {
         if !self.marks.is_silent() {
             self.hear();
         }
@@ -363,7 +367,7 @@ fn end_fully(
 /// An entry of `n` permits is dropped before its start.
 #[cold]
 #[inline(never)]
-fn cancel_start(node: &Node, n: u32, scene: &Seldom<Scene>, plan: Option<&Arc<Plan>>, held: &mut Held) {
+fn cancel_start(node: &Node, n: u32, scene: &Seldom<Scene>, plan: Option<&Plan>, held: &mut Held) {
     node.stop_waiting(n);
     if let Some(scene) = &**scene {
         scene.stop_waiting(n);

@@ -132,11 +132,17 @@ impl Breaker {
         &self.id
     }
 
+    /// The generation under which a closed breaker lets calls through.
+    #[inline]
+    pub(crate) fn closed(&self) -> Option<u64> {
+        self.live.word.closed()
+    }
+
     /// Lets a call through under the generation returned, or says no. A probe slot that was taken is given back by
     /// [`give_back`](Self::give_back), or decided by [`end`](Self::end).
     #[inline]
     pub(crate) fn enter(&self, now: Timestamp) -> Result<(u64, Option<Moved>), Refusal<'_>> {
-        match self.live.word.closed() {
+        match self.closed() {
             Some(generation) => Ok((generation, None)),
             None => self.enter_not_closed(now),
         }
@@ -236,7 +242,7 @@ impl Breaker {
             Strategy::ErrorRatio { .. } | Strategy::ErrorCount { .. } => exception,
         };
         let trips = self.live.tally.add(bad, now).is_some_and(|sample| sample.trips(&self.rule));
-        if self.live.word.closed().is_some() && !trips {
+        if self.closed().is_some() && !trips {
             return None;
         }
         self.decide(generation, bad, trips, now)

@@ -203,6 +203,11 @@ impl Windows {
         self.limits.is_empty() && !self.is_told
     }
 
+    /// Whether rules of other resources count what passes here.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
     /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
     /// ns, its permits): for an interval from now, those that had gone before as long as they had left.
     fn lowered(&self, exact: &[(usize, u64, u64)], now: Timestamp) -> Box<[Lowered]> {
@@ -326,8 +331,6 @@ impl Windows {
         admitted
     }
 
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call without a place is not to ask whether it has one")]
     fn admit_as(
         &self,
         place: Option<&Place>,
@@ -336,6 +339,34 @@ impl Windows {
         n: u64,
         reading: &impl Fn() -> Timestamp,
     ) -> Result<u64, Refusal<'_>> {
+        let admitted = self.try_admit_as(place, total, now, n, reading);
+        admitted.map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
+    }
+
+    /// As [`admit`](Self::admit), but says no in few words: which window refuses first, and what it answers. The rest is
+    /// told by [`refusal`](Self::refusal).
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "for the one place where every call comes by")]
+    pub(crate) fn try_admit(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: impl Fn() -> Timestamp,
+    ) -> Result<u64, (usize, Answer)> {
+        self.try_admit_as(None, total, now, n, &reading)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call without a place is not to ask whether it has one")]
+    fn try_admit_as(
+        &self,
+        place: Option<&Place>,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Result<u64, (usize, Answer)> {
         if self.limits.is_empty() {
             if self.is_told {
                 return Ok(self.count(total, now, n, reading));
@@ -352,12 +383,7 @@ impl Windows {
                     passed = total.load(Ordering::Acquire);
                     continue;
                 }
-                Err((first, answer)) => {
-                    if self.is_moving {
-                        self.note_demand(first, total, now);
-                    }
-                    return self.refuse(first, answer, total, n, now, reading);
-                }
+                no @ Err(_) => return no.map(|()| passed),
             }
             // AcqRel: releases the ticks this call opened before it counts in them; acquires what goes with the
             // value found when it lost.
@@ -483,12 +509,8 @@ impl Windows {
         n: u64,
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
-        self.ask_as(place, total, now, n, &reading).or_else(|(first, answer)| {
-            if self.is_moving {
-                self.note_demand(first, total, now);
-            }
-            self.refuse(first, answer, total, n, now, &reading)
-        })
+        self.ask_as(place, total, now, n, &reading)
+            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, &reading))
     }
 
     /// As [`admit`](Self::admit), but takes nothing, and leaves no trace of having been asked.
@@ -500,7 +522,7 @@ impl Windows {
         reading: impl Fn() -> Timestamp,
     ) -> Result<(), Refusal<'_>> {
         self.ask_as(None, total, now, n, &reading)
-            .or_else(|(first, answer)| self.refuse(first, answer, total, n, now, &reading))
+            .map_err(|(first, answer)| self.silent_refusal(first, answer, total, n, now, &reading))
     }
 
     /// As [`ask_all`](Self::ask_all), of what has passed at the moment.
@@ -611,9 +633,9 @@ impl Windows {
         }
     }
 
-    /// The rule at `first` refuses; tells so, with the latest moment at which it or one of the later ones lets go.
+    /// Tells of the rule at `first`, which refuses, and of the latest moment at which it or one of the later ones lets go.
     #[inline]
-    fn refuse<T>(
+    pub(crate) fn refusal(
         &self,
         first: usize,
         answer: Answer,
@@ -621,7 +643,24 @@ impl Windows {
         n: u64,
         now: Timestamp,
         reading: &impl Fn() -> Timestamp,
-    ) -> Result<T, Refusal<'_>> {
+    ) -> Refusal<'_> {
+        if self.is_moving {
+            self.note_demand(first, total, now);
+        }
+        self.silent_refusal(first, answer, total, n, now, reading)
+    }
+
+    /// As [`refusal`](Self::refusal), of a call that only wants to know.
+    #[inline]
+    fn silent_refusal(
+        &self,
+        first: usize,
+        answer: Answer,
+        total: &AtomicU64,
+        n: u64,
+        now: Timestamp,
+        reading: &impl Fn() -> Timestamp,
+    ) -> Refusal<'_> {
         let mut until = answer.until();
         for limit in &self.limits[first + 1..] {
             let answer = loop {
@@ -640,7 +679,7 @@ impl Windows {
             Some(warm_up) if fits => warm_up.whole_rate(total, now),
             _ => rule.limit(),
         };
-        Err(Refusal { rule: id, by: By::Flow { rule, limit, fits }, until })
+        Refusal { rule: id, by: By::Flow { rule, limit, fits }, until }
     }
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns

@@ -2,7 +2,7 @@
 
 use super::super::breaker::Moved;
 use super::super::call::Request;
-use super::super::{Admitted, Around, Arrival, Hand, Held, Parts, Stop};
+use super::super::{Admitted, Around, Arrival, Hand, Parts, Stop};
 use super::*;
 use crate::event::Outcome;
 use crate::key::ToKey;
@@ -51,9 +51,8 @@ impl World {
         let request = Request { origin: Some("vip"), keys: &user, ..Request::of(n) };
         let Self { passed, waiting, now, .. } = self;
         let arrival = Arrival { request: &request, system: None, passed, waiting, now: *now };
-        let mut held = Held::default();
-        match self.plan.admit_fully(&mut held, &arrival, Hand::Empty, None, self) {
-            Ok(Admitted { start, .. }) => {
+        match self.plan.admit_fully(&arrival, Hand::Empty, None, self) {
+            Ok(Admitted { mut held, start, .. }) => {
                 if start.is_some() {
                     waiting.fetch_sub(n.into(), Ordering::Relaxed);
                 }
@@ -194,9 +193,8 @@ fn a_breaker_in_shadow_is_at_rest_as_if_it_decided_and_one_that_is_off_unless_a_
 fn an_isolation_is_at_rest_when_nobody_is_in_it() {
     let rule = IsolationRule::new(5).into();
     let world = World::new(&rule, Timestamp::ZERO);
-    let mut held = Held::default();
-    let admitted = world.plan.admit(&mut held, &world.passed, world.now, 2, || world.now, |_, _| {});
-    assert!(admitted.is_ok() && !world.plan.is_at_rest(world.now));
+    let (_, mut held) = world.plan.admit(&world.passed, world.now, 2, || world.now, |_, _| {}).unwrap();
+    assert!(!world.plan.is_at_rest(world.now));
     world.plan.end(&mut held, 2, Outcome::Success, 0, world.now, |_, _| {});
     assert!(world.plan.is_at_rest(world.now));
 }

@@ -1,0 +1,157 @@
+//! The plans of a resource: the present one, and how calls hold theirs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use once_cell::sync::OnceCell;
+
+use crate::check::Plan;
+
+/// How many plans of a resource last as long as it does.
+const LASTING: usize = 8;
+
+/// What a resource decides by, from one load of rules to the next.
+///
+/// A call holds its plan until it ends. Counting that costs two read-modify-writes, a tenth of what a call costs, and most
+/// resources get their rules once or a few times. So the first plans of a resource that plain calls go by are never given
+/// up: calls hold them by their number. Those that come later are counted, and go with the last call that holds them.
+#[derive(Debug)]
+pub(crate) struct Plans {
+    current: ArcSwap<Plan>,
+    lasting: OnceCell<Box<[OnceCell<Arc<Plan>>; LASTING]>>,
+    /// A [`Guarding`].
+    guarding: AtomicU8,
+}
+
+/// What a plain call of a resource has to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guarding {
+    /// The lasting plan of that number.
+    Lasting(Number),
+    /// Its plan.
+    Counted,
+    /// Nothing, and nobody else has to know what passes: the plan is [idle](Plan::is_idle).
+    Idle,
+    /// Nothing, and nothing is counted: guarding is switched off.
+    Off,
+}
+
+/// Which of the lasting plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(u8);
+
+/// How a call holds its plan, if it has to.
+///
+/// Two fields and not three variants: each is written where it is to stay, in one store.
+#[derive(Debug, Default)]
+pub(crate) struct PlanHold {
+    lasting: Option<Number>,
+    counted: Option<Guard<Arc<Plan>>>,
+}
+
+impl From<Number> for PlanHold {
+    #[inline]
+    fn from(number: Number) -> Self {
+        Self { lasting: Some(number), counted: None }
+    }
+}
+
+impl From<Guard<Arc<Plan>>> for PlanHold {
+    #[inline]
+    fn from(plan: Guard<Arc<Plan>>) -> Self {
+        Self { lasting: None, counted: Some(plan) }
+    }
+}
+
+/// The words of a [`Guarding`]: below these, a number.
+const COUNTED: u8 = LASTING as u8;
+const IDLE: u8 = COUNTED + 1;
+const OFF: u8 = COUNTED + 2;
+
+impl Plans {
+    /// An idle plan, and guarding is on.
+    pub(crate) fn new() -> Self {
+        Self {
+            current: ArcSwap::from_pointee(Plan::default()),
+            lasting: OnceCell::new(),
+            guarding: AtomicU8::new(IDLE),
+        }
+    }
+
+    /// The present plan.
+    #[inline]
+    pub(crate) fn load(&self) -> Guard<Arc<Plan>> {
+        self.current.load()
+    }
+
+    pub(crate) fn load_full(&self) -> Arc<Plan> {
+        self.current.load_full()
+    }
+
+    /// What a plain call has to ask.
+    ///
+    /// One that is told so just before that changes goes by what was, as one that had loaded the plan.
+    #[inline]
+    pub(crate) fn guarding(&self) -> Guarding {
+        // Acquire: the plan of that number is there. Whoever knows that rules were loaded knows of this too, which was
+        // written before.
+        match self.guarding.load(Ordering::Acquire) {
+            COUNTED => Guarding::Counted,
+            IDLE => Guarding::Idle,
+            OFF => Guarding::Off,
+            number => Guarding::Lasting(Number(number)),
+        }
+    }
+
+    /// A lasting plan.
+    #[inline]
+    pub(crate) fn lasting(&self, Number(number): Number) -> &Plan {
+        let plan = self.lasting.get().and_then(|lasting| lasting[usize::from(number)].get());
+        plan.expect("set before its number was told")
+    }
+
+    /// The plan that is held so; none if there was none to hold.
+    #[inline]
+    pub(crate) fn held<'a>(&'a self, hold: &'a PlanHold) -> Option<&'a Plan> {
+        match hold.lasting {
+            Some(number) => Some(self.lasting(number)),
+            None => hold.counted.as_ref().map(|plan| &***plan),
+        }
+    }
+
+    /// Has calls go by that plan from now on. To be called by one at a time.
+    pub(crate) fn publish(&self, plan: &Arc<Plan>, is_on: bool) {
+        if plan.may_last() {
+            let lasting = self.lasting.get_or_init(Box::default);
+            // Where there is no room any more, it is counted.
+            _ = lasting.iter().find(|slot| slot.get().is_none()).map(|slot| slot.set(Arc::clone(plan)));
+        }
+        // Not idle before rules are to be asked, and idle after they were.
+        if !plan.is_idle() {
+            self.note(plan, is_on);
+        }
+        self.current.store(Arc::clone(plan));
+        if plan.is_idle() {
+            self.note(plan, is_on);
+        }
+    }
+
+    /// Guarding was switched on or off. To be called by one at a time, which does not publish meanwhile.
+    pub(crate) fn switch(&self, is_on: bool) {
+        self.note(&self.current.load(), is_on);
+    }
+
+    fn note(&self, plan: &Arc<Plan>, is_on: bool) {
+        let lasting =
+            self.lasting.get().map_or(&[][..], |lasting| &**lasting).iter().map_while(OnceCell::get);
+        let number = || lasting.zip(0..).find_map(|(it, number)| Arc::ptr_eq(it, plan).then_some(number));
+        let guarding = match (is_on, plan.is_idle()) {
+            (false, _) => OFF,
+            (true, true) => IDLE,
+            (true, false) => number().unwrap_or(COUNTED),
+        };
+        // Release: who is told a number finds the plan.
+        self.guarding.store(guarding, Ordering::Release);
+    }
+}
