@@ -9,7 +9,8 @@
 //! call allocates more than it may, which is nothing for most, or a resource is over its budget of memory; it never
 //! depends on time.
 //!
-//! To count instructions instead, which no other load disturbs:
+//! Instructions, which no other load disturbs, are counted by the program `instructions`, and compared with committed
+//! counts. To look into those of one row:
 //!
 //! ```text
 //! valgrind --tool=callgrind --toggle-collect='*counted_calls*' --callgrind-out-file=target/callgrind.out \
