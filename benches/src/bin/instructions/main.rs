@@ -60,19 +60,19 @@ fn compare() -> Result<ExitCode, String> {
     let program = Program::build()?;
     if program.compiler != committed.compiler {
         let (taken, this) = (&committed.compiler, &program.compiler);
-        return skip(&format!("the counts were taken with {taken}, and this is {this}"));
+        return skip(&format!("the counts were taken with {taken}, and this is {this}; anew: `{REFRESH}`"));
     }
     let comparison = count(&program, &committed)?;
     print!("{comparison}");
-    let n = comparison.beyond().len();
-    if n == 0 {
+    let beyond: Vec<String> = comparison.beyond().iter().map(|row| format!("`{}`", row.row)).collect();
+    if beyond.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let profiles = program.profile("ROW")?;
     println!(
-        "\n{n} beyond. Where the instructions are: `callgrind_annotate {}`.\n\
-         If it is meant, commit `benches/instructions.txt` with its reason, as written by `{REFRESH}`.",
-        profiles.display()
+        "\nToo far from what is committed: {}. Where the instructions are is told by\n    callgrind_annotate {}\n\
+         If that is how it should be, write the counts down, and tell in the commit what changed them:\n    {REFRESH}",
+        beyond.join(", "),
+        program.profile("ROW")?.display(),
     );
     Ok(ExitCode::FAILURE)
 }
@@ -96,7 +96,7 @@ fn refresh() -> Result<ExitCode, String> {
 /// Where nothing may be missing, as in CI, what cannot be compared is an error.
 fn skip(why: &str) -> Result<ExitCode, String> {
     if std::env::var_os("LEAP_REQUIRE_SERVICES").is_some_and(|value| value == "1") {
-        return Err(format!("{why}; LEAP_REQUIRE_SERVICES=1 asks for the comparison"));
+        return Err(format!("{why} (LEAP_REQUIRE_SERVICES=1: nothing is skipped)"));
     }
     println!("skipped: {why}");
     Ok(ExitCode::SUCCESS)
