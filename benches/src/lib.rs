@@ -1,4 +1,8 @@
 //! What the programs here measure with.
 
 pub mod alloc;
+pub mod floor;
+pub mod lanes;
+pub mod measure;
 pub mod results;
+pub mod work;

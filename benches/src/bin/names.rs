@@ -12,8 +12,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use leap_benches::alloc;
+use leap_benches::alloc::{self, Counting};
 use leap_runtime::{Behavior, FlowRule, ManualClock, Outcome, Registry, RuleSet};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 const ROOM: u64 = 10_000;
 const N: u64 = 1_000_000;

@@ -20,21 +20,25 @@
 //!
 //! The instructions collected, divided by 100 000, are those of a call, the loop's own (some 15) included.
 
-mod floor;
-mod measure;
+mod allocations;
 mod memory;
 mod options;
 mod report;
 mod rows;
 mod rules;
-mod work;
 
 use std::process::ExitCode;
 
-use self::measure::Plan;
+use leap_benches::alloc::Counting;
+use leap_benches::floor;
+use leap_benches::measure::{self, Plan};
+
 use self::options::{Options, Task};
 use self::report::Report;
 use self::rows::Row;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 fn main() -> ExitCode {
     let options = match options::parse(std::env::args().skip(1)) {
@@ -49,7 +53,8 @@ fn main() -> ExitCode {
         }
         Task::Count { row, n } => match rows.iter().find(|known| known.name == row) {
             Some(row) => {
-                measure::count(row, *n);
+                let odd = measure::count(row, *n);
+                println!("{n} calls of `{}`, {odd} of them ended otherwise than they should", row.name);
                 ExitCode::SUCCESS
             }
             None => refuse(&format!("no row is called `{row}`; there are {}", names(&rows))),
@@ -66,7 +71,7 @@ fn time(rows: &[Row], options: &Options) -> ExitCode {
     let plan = if options.quick { Plan::QUICK } else { Plan::FULL };
     let report = Report {
         plan,
-        allocations: measure::allocations(&chosen),
+        allocations: allocations::all(&chosen),
         timings: measure::rounds(&chosen, plan),
         memory: memory::all(),
     };

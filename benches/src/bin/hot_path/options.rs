@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::floor;
+use leap_benches::floor;
+
 use crate::rows::Row;
 
 pub(crate) const USAGE: &str = "\

@@ -2,17 +2,21 @@
 
 use std::fmt;
 
+use leap_benches::floor;
+use leap_benches::measure::{ALLOCATION_CALLS, Plan, Setting};
 use serde_json::{Value, json};
 
-use crate::floor;
-use crate::measure::{ALLOCATION_CALLS, Allocations, Plan, Setting, Timing};
+use crate::allocations::Allocations;
 use crate::memory::Memory;
+use crate::rows::Row;
+
+type Timing<'a> = leap_benches::measure::Timing<'a, Row>;
 
 /// All that was measured.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct Report<'a> {
     pub(crate) plan: Plan,
-    pub(crate) timings: Vec<Timing>,
+    pub(crate) timings: Vec<Timing<'a>>,
     pub(crate) allocations: Vec<Allocations>,
     pub(crate) memory: Vec<Memory>,
 }
@@ -24,17 +28,17 @@ struct Bound {
     at_most: f64,
 }
 
-impl Report {
+impl Report<'_> {
     /// Whether no call allocates more than it may, and nothing takes more memory than promised.
     pub(crate) fn is_within_hard_budgets(&self) -> bool {
         !self.allocations.iter().any(Allocations::is_over) && !self.memory.iter().any(Memory::is_over)
     }
 
-    fn timing(&self, name: &str, setting: Setting) -> Option<&Timing> {
-        self.timings.iter().find(|timing| timing.name == name && timing.setting == setting)
+    fn timing(&self, name: &str, setting: Setting) -> Option<&Timing<'_>> {
+        self.timings.iter().find(|timing| timing.row.name == name && timing.setting == setting)
     }
 
-    fn floor_ratio(&self, timing: &Timing) -> Option<f64> {
+    fn floor_ratio(&self, timing: &Timing<'_>) -> Option<f64> {
         Some(timing.median() / self.timing(floor::NAME, timing.setting)?.median())
     }
 
@@ -84,11 +88,10 @@ impl Report {
             .timings
             .iter()
             .map(|timing| {
-                let lanes = timing.setting.lanes();
                 json!({
-                    "name": timing.name,
-                    "threads": lanes.len(),
-                    "resources": if timing.setting == Setting::TwoOnTwo { 2 } else { 1 },
+                    "name": timing.row.name,
+                    "threads": timing.setting.lanes().len(),
+                    "resources": timing.setting.n_resources(),
                     "min_ns": timing.min(),
                     "median_ns": timing.median(),
                     "max_ns": timing.max(),
@@ -113,7 +116,7 @@ impl Report {
     }
 
     fn write_timings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { rounds, calls } = self.plan;
+        let Plan { rounds, calls, .. } = self.plan;
         writeln!(f, "ns per call in {rounds} interleaved rounds of {calls} calls per thread")?;
         writeln!(f, "with two threads, of the rounds in which both ran at the same time")?;
         writeln!(
@@ -124,21 +127,22 @@ impl Report {
             writeln!(f, "\n{:<28}{:>9}{:>9}{:>9}{:>9}", setting.title(), "min", "median", "max", "×floor")?;
             let mut is_of_rule = false;
             for timing in self.timings.iter().filter(|timing| timing.setting == setting) {
-                if timing.is_of_rule && !is_of_rule {
+                if timing.row.is_of_rule && !is_of_rule {
                     is_of_rule = true;
                     writeln!(f, "  of each rule, through a call site")?;
                 }
-                write!(f, "  {:<26}", timing.name)?;
+                write!(f, "  {:<26}", timing.row.name)?;
                 write!(f, "{:>9.1}{:>9.1}{:>9.1}", timing.min(), timing.median(), timing.max())?;
                 write!(f, "{:>9.2}", self.floor_ratio(timing).unwrap_or(f64::NAN))?;
                 if setting == Setting::OneThread {
-                    write!(f, "   {}", timing.note)?;
+                    write!(f, "   {}", timing.row.note)?;
                 }
                 writeln!(f)?;
             }
         }
-        for Timing { name, setting, odd, .. } in self.timings.iter().filter(|timing| timing.odd > 0) {
-            writeln!(f, "\n`{name}`, {}: {odd} calls ended otherwise than they should", setting.title())?;
+        for Timing { row, setting, odd, .. } in self.timings.iter().filter(|timing| timing.odd > 0) {
+            let (name, setting) = (row.name, setting.title());
+            writeln!(f, "\n`{name}`, {setting}: {odd} calls ended otherwise than they should")?;
         }
         Ok(())
     }
@@ -187,7 +191,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_timings(f)?;
         self.write_bounds(f)?;

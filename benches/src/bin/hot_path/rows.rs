@@ -5,14 +5,17 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use leap_benches::lanes::Lanes;
+use leap_benches::work::{AppError, is_blocked, repeat, work};
+use leap_benches::{floor, measure};
 use leap_runtime::{
     Behavior, Clock, FlowRule, LeapArray, Limiter, Precision, Registry, RuleSet, SystemClock, guarded,
 };
 
-use crate::work::{AppError, is_blocked, repeat, work};
-use crate::{floor, rules};
+use crate::rules;
 
 /// A row of the table.
+#[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) note: &'static str,
@@ -21,7 +24,7 @@ pub(crate) struct Row {
     pub(crate) calls: fn(lane: usize, n: u64) -> u64,
     /// Of a single rule: such rows stand under a heading of their own.
     pub(crate) is_of_rule: bool,
-    /// The most allocations in [`ALLOCATION_CALLS`](crate::measure::ALLOCATION_CALLS) calls.
+    /// The most allocations in [`ALLOCATION_CALLS`](measure::ALLOCATION_CALLS) calls.
     pub(crate) allocations: u64,
 }
 
@@ -42,6 +45,12 @@ impl Row {
 
     pub(crate) const fn allocating(self, at_most: u64) -> Self {
         Self { allocations: at_most, ..self }
+    }
+}
+
+impl measure::Row for Row {
+    fn calls(&self, lane: usize, n: u64) -> u64 {
+        (self.calls)(lane, n)
     }
 }
 
@@ -232,16 +241,8 @@ fn by_name(registry: &Registry, name: &str, x: u64) -> Result<u64, AppError> {
     registry.enter(name)?.run(|| work(x))
 }
 
-/// What one lane calls, on cache lines of its own: side by side, two lanes would write to the same line.
-#[repr(align(128))]
-struct Apart<T>(T);
-
-fn two_of<T>(make: impl Fn() -> T) -> [Apart<T>; 2] {
-    [Apart(make()), Apart(make())]
-}
-
-fn limiter_calls(limiters: &[Apart<Limiter>; 2], lane: usize, n: u64) -> u64 {
-    let Apart(limiter) = &limiters[lane];
+fn limiter_calls(limiters: &Lanes<Limiter>, lane: usize, n: u64) -> u64 {
+    let limiter = limiters.of(lane);
     repeat(n, |_| limiter.try_acquire(1).is_ok())
 }
 
@@ -312,24 +313,24 @@ pub(crate) fn all() -> Vec<Row> {
             "limiter exact",
             "Limiter alone, the rule of `qps exact`; two lanes are two limiters",
             |lane, n| {
-                static LIMITERS: LazyLock<[Apart<Limiter>; 2]> =
-                    LazyLock::new(|| two_of(|| Limiter::new(exact_and_wide())));
+                static LIMITERS: LazyLock<Lanes<Limiter>> =
+                    LazyLock::new(|| Lanes::new(|_| Limiter::new(exact_and_wide())));
                 limiter_calls(&LIMITERS, lane, n)
             },
         ),
         Row::new("limiter strict", "Limiter alone, the rule of `qps strict`", |lane, n| {
-            static LIMITERS: LazyLock<[Apart<Limiter>; 2]> =
-                LazyLock::new(|| two_of(|| Limiter::new(strict_and_wide())));
+            static LIMITERS: LazyLock<Lanes<Limiter>> =
+                LazyLock::new(|| Lanes::new(|_| Limiter::new(strict_and_wide())));
             limiter_calls(&LIMITERS, lane, n)
         }),
         Row::new("leap array", "LeapArray::add alone, 100 buckets, with one clock read", |lane, n| {
-            static ARRAYS: LazyLock<(SystemClock, [Apart<LeapArray>; 2])> = LazyLock::new(|| {
+            static ARRAYS: LazyLock<(SystemClock, Lanes<LeapArray>)> = LazyLock::new(|| {
                 let array =
-                    || LeapArray::new(100, Duration::from_secs(1)).expect("100 buckets divide a second");
-                (SystemClock::new(), two_of(array))
+                    |_| LeapArray::new(100, Duration::from_secs(1)).expect("100 buckets divide a second");
+                (SystemClock::new(), Lanes::new(array))
             });
             let (clock, arrays) = &*ARRAYS;
-            let Apart(array) = &arrays[lane];
+            let array = arrays.of(lane);
             repeat(n, |_| {
                 array.add(clock.now(), 1);
                 true

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use leap_benches::measure::ALLOCATION_CALLS;
+use leap_benches::work::{AppError, is_blocked, repeat, work};
 use leap_runtime::{
     Behavior, Call, Check, Context, FlowRule, HotRule, RuleSet, SystemRule, Verdict, guarded, registry,
 };
 
-use crate::measure::ALLOCATION_CALLS;
 use crate::rows::{Row, strict_and_wide};
-use crate::work::{AppError, is_blocked, repeat, work};
 
 /// Keys that are the same for every call: a literal is refused.
 const USER: u64 = 7;

@@ -25,8 +25,13 @@ mod rules;
 
 use std::process::ExitCode;
 
+use leap_benches::alloc::Counting;
+
 use self::options::{Options, Task};
 use self::report::Report;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 fn main() -> ExitCode {
     let options = match options::parse(std::env::args().skip(1)) {

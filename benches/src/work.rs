@@ -6,8 +6,8 @@ use leap_runtime::Blocked;
 
 /// The error of the functions that are guarded: it keeps the block, as an application's would.
 #[derive(Debug)]
-pub(crate) enum AppError {
-    Blocked(#[expect(dead_code, reason = "carried, as in an application, and not looked at")] Blocked),
+pub enum AppError {
+    Blocked(Blocked),
     Failed,
 }
 
@@ -17,14 +17,18 @@ impl From<Blocked> for AppError {
     }
 }
 
-pub(crate) fn is_blocked(result: &Result<u64, AppError>) -> bool {
+pub fn is_blocked(result: &Result<u64, AppError>) -> bool {
     matches!(result, Err(AppError::Blocked(_)))
 }
 
-/// The body of every function here.
+/// The body of every function that is measured.
+///
+/// # Errors
+///
+/// Of the highest number.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call inside the body would be part of the plain function's time")]
-pub(crate) fn work(x: u64) -> Result<u64, AppError> {
+pub fn work(x: u64) -> Result<u64, AppError> {
     if x == u64::MAX {
         return Err(AppError::Failed);
     }
@@ -37,6 +41,6 @@ pub(crate) fn work(x: u64) -> Result<u64, AppError> {
     clippy::inline_always,
     reason = "the loop belongs to the row, so that the call in it is a direct one"
 )]
-pub(crate) fn repeat(n: u64, mut is_right: impl FnMut(u64) -> bool) -> u64 {
+pub fn repeat(n: u64, mut is_right: impl FnMut(u64) -> bool) -> u64 {
     (0..n).map(|x| u64::from(!is_right(black_box(x)))).sum()
 }

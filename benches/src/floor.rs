@@ -7,7 +7,7 @@ use quanta::Clock;
 
 use crate::work::{AppError, repeat, work};
 
-pub(crate) const NAME: &str = "floor";
+pub const NAME: &str = "floor";
 
 /// Counters of one thread, so that nobody contends for them.
 #[derive(Default)]
@@ -31,13 +31,13 @@ fn floor(clock: &Clock, counters: &Counters, x: u64) -> Result<u64, AppError> {
     value
 }
 
-pub(crate) fn calls(_lane: usize, n: u64) -> u64 {
+pub fn calls(_lane: usize, n: u64) -> u64 {
     let (clock, counters) = (Clock::new(), Counters::default());
     repeat(n, |x| floor(black_box(&clock), black_box(&counters), x).is_ok())
 }
 
 /// The two clock reads of a guarded call alone, as the runtime's own clock makes them.
-pub(crate) fn clock_calls(_lane: usize, n: u64) -> u64 {
+pub fn clock_calls(_lane: usize, n: u64) -> u64 {
     use leap_runtime::{Clock as _, SystemClock};
     let clock = SystemClock::new();
     repeat(n, |_| {
