@@ -25,15 +25,22 @@ pub struct Plan {
     pub calls: u64,
     /// Rows whose calls would take longer than this in a round make fewer.
     pub longest: Option<Duration>,
+    /// After so long there is no further round: on a machine that is busy, two threads wait long for one another.
+    pub at_most: Option<Duration>,
 }
 
 impl Plan {
-    pub const FULL: Self = Self { rounds: 101, calls: 10_000, longest: None };
-    pub const QUICK: Self = Self { rounds: 9, calls: 4_000, longest: None };
+    pub const FULL: Self = Self { rounds: 101, calls: 10_000, longest: None, at_most: None };
+    pub const QUICK: Self = Self { rounds: 9, calls: 4_000, longest: None, at_most: None };
 
     #[must_use]
     pub const fn with_longest(self, longest: Duration) -> Self {
         Self { longest: Some(longest), ..self }
+    }
+
+    #[must_use]
+    pub const fn within(self, at_most: Duration) -> Self {
+        Self { at_most: Some(at_most), ..self }
     }
 
     /// The calls in a batch of what takes so many nanoseconds per call.
@@ -100,11 +107,32 @@ pub struct Timing<'a, R> {
     pub calls: u64,
     /// Nanoseconds per call, sorted: of each round in which the threads ran side by side.
     ns: Vec<f64>,
+    /// Whether there was no such round: the one figure there is says nothing about two threads.
+    pub apart: bool,
     /// Calls that ended otherwise than the row says.
     pub odd: u64,
 }
 
 impl<R> Timing<'_, R> {
+    /// How many rounds the figures are of.
+    pub fn n_rounds(&self) -> usize {
+        self.ns.len()
+    }
+
+    fn add(&mut self, batch: &Batch) {
+        self.odd += batch.odd;
+        let together = batch.overlap >= TOGETHER;
+        if together && std::mem::take(&mut self.apart) {
+            self.ns.clear();
+        }
+        // Something has to be shown, even if the machine never runs two threads at once: the last.
+        if together {
+            self.ns.push(batch.ns);
+        } else if self.apart {
+            self.ns = vec![batch.ns];
+        }
+    }
+
     pub fn min(&self) -> f64 {
         self.ns[0]
     }
@@ -131,17 +159,17 @@ pub fn rounds<'a, R: Row>(rows: &[&'a R], plan: Plan) -> Vec<Timing<'a, R>> {
             setting,
             calls: calls(row, setting, plan),
             ns: Vec::with_capacity(plan.rounds),
+            apart: true,
             odd: 0,
         })
         .collect();
-    for round in 1..=plan.rounds {
+    let start = Instant::now();
+    for _ in 0..plan.rounds {
         for timing in &mut timings {
-            let batch = batch(timing.row, timing.setting, timing.calls);
-            timing.odd += batch.odd;
-            // Something has to be shown, even if the machine never runs two threads at once.
-            if batch.overlap >= TOGETHER || round == plan.rounds && timing.ns.is_empty() {
-                timing.ns.push(batch.ns);
-            }
+            timing.add(&batch(timing.row, timing.setting, timing.calls));
+        }
+        if plan.at_most.is_some_and(|at_most| start.elapsed() >= at_most) {
+            break;
         }
     }
     for timing in &mut timings {
@@ -160,7 +188,7 @@ fn calls(row: &impl Row, setting: Setting, plan: Plan) -> u64 {
     if plan.longest.is_none() {
         return plan.calls;
     }
-    let mut ns = [0; 5].map(|_: i32| batch(row, setting, 8 * FEWEST).ns);
+    let mut ns = [(); 3].map(|()| batch(row, setting, 4 * FEWEST).ns);
     ns.sort_by(f64::total_cmp);
     plan.calls_of(ns[ns.len() / 2])
 }
@@ -271,7 +299,7 @@ fn counted_calls(row: &impl Row, n: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, Span, overlap};
+    use super::{Batch, Plan, Setting, Span, Timing, overlap};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -279,6 +307,24 @@ mod tests {
         let plan = Plan::FULL.with_longest(Duration::from_millis(2));
         assert_eq!([2.0, 200.0, 2_000.0, 76_000.0].map(|ns| plan.calls_of(ns)), [10_000, 10_000, 1_000, 32]);
         assert_eq!(Plan::FULL.calls_of(76_000.0), 10_000);
+    }
+
+    #[test]
+    fn what_threads_took_apart_is_shown_only_if_they_never_ran_together() {
+        struct Nothing;
+        let (row, setting) = (&Nothing, Setting::TwoOnOne);
+        let mut timing = Timing { row, setting, calls: 1, ns: Vec::new(), apart: true, odd: 0 };
+        let mut after = |ns, overlap| {
+            timing.add(&Batch { ns, overlap, odd: 1 });
+            (timing.ns.iter().map(|ns| ns.to_bits()).collect::<Vec<_>>(), timing.apart)
+        };
+        let bits = |ns: &[f64]| ns.iter().map(|ns| ns.to_bits()).collect::<Vec<_>>();
+        assert_eq!(after(1.0, 0.0), (bits(&[1.0]), true));
+        assert_eq!(after(2.0, 0.5), (bits(&[2.0]), true));
+        assert_eq!(after(3.0, 0.95), (bits(&[3.0]), false));
+        assert_eq!(after(4.0, 0.5), (bits(&[3.0]), false));
+        assert_eq!(after(5.0, 1.0), (bits(&[3.0, 5.0]), false));
+        assert_eq!(timing.odd, 5);
     }
 
     #[test]
