@@ -88,7 +88,7 @@ fn by_handle(Cached { guards, calls, seconds }: &Cached, x: u64) -> Result<u64, 
 
 pub(crate) fn rows() -> Vec<Row> {
     recorder::install();
-    let lacks = "no sliding window, no slow calls, outcomes not told apart, rules fixed";
+    let lacks = "no sliding window, no slow calls, outcomes not told apart, no rule changed while it runs";
     vec![
         Row::new(
             BY_MACRO,

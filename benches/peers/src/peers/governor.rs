@@ -43,27 +43,27 @@ pub(crate) fn rows() -> Vec<Row> {
             let limiter = LIMITERS.of(lane);
             repeat(n, |x| matches!(limited(limiter, x), Ok(Ok(_))))
         })
-        .lacking("no sliding window (up to twice the limit in a period), no numbers, no breaker, no name"),
+        .lacking(super::OTHER_LIMITER_LACKS),
         Row::new("governor: direct, refusing", Part::Limiter, "GCRA, used up for an hour", |lane, n| {
             static LIMITERS: LazyLock<Lanes<DefaultDirectRateLimiter>> =
                 LazyLock::new(|| Lanes::new(|_| RateLimiter::direct(used_up())));
             let limiter = LIMITERS.of(lane);
             repeat(n, |x| limited(limiter, x).is_err())
         })
-        .lacking("blocks are not counted either"),
+        .lacking(super::OTHER_LIMITER_LACKS),
         Row::new("governor: keyed", Part::Limiter, "GCRA of one key in a DashMap", |lane, n| {
             static LIMITERS: LazyLock<Lanes<DefaultKeyedRateLimiter<u64>>> =
                 LazyLock::new(|| Lanes::new(|_| RateLimiter::keyed(wide())));
             let limiter = LIMITERS.of(lane);
             repeat(n, |x| matches!(limited_by_key(limiter, x), Ok(Ok(_))))
         })
-        .lacking("as direct"),
+        .lacking(super::OTHER_LIMITER_LACKS),
         Row::new("governor: keyed, refusing", Part::Limiter, "the same, used up for an hour", |lane, n| {
             static LIMITERS: LazyLock<Lanes<DefaultKeyedRateLimiter<u64>>> =
                 LazyLock::new(|| Lanes::new(|_| RateLimiter::keyed(used_up())));
             let limiter = LIMITERS.of(lane);
             repeat(n, |x| limited_by_key(limiter, x).is_err())
         })
-        .lacking("as direct"),
+        .lacking(super::OTHER_LIMITER_LACKS),
     ]
 }

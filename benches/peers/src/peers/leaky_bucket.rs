@@ -38,6 +38,6 @@ pub(crate) fn rows() -> Vec<Row> {
                 runtime::repeat(n, async |x| limited(limiter, x).await.is_ok())
             },
         )
-        .lacking("no sliding window (up to twice the limit in a period), no numbers, no breaker, no name"),
+        .lacking(super::OTHER_LIMITER_LACKS),
     ]
 }

@@ -32,6 +32,6 @@ pub(crate) fn rows() -> Vec<Row> {
             let limiter = LIMITERS.of(lane);
             repeat(n, |x| matches!(limited(limiter, x), Ok(Ok(_))))
         })
-        .lacking("no sliding window (up to twice the limit in a period), no numbers, no breaker, no name"),
+        .lacking(super::OTHER_LIMITER_LACKS),
     ]
 }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Once};
 
 use leap_benches::work::{AppError, repeat, work};
-use sentinel_core::base::TrafficType;
+use sentinel_core::base::TrafficType::{self, Inbound, Outbound};
 use sentinel_core::circuitbreaker::{self, BreakerStrategy};
 use sentinel_core::{EntryBuilder, flow};
 
@@ -52,8 +52,8 @@ fn load() {
 
 /// The error is the crate's own text for a block.
 #[inline(never)]
-fn guarded(name: &str, x: u64) -> sentinel_core::Result<Result<u64, AppError>> {
-    let entry = EntryBuilder::new(name.into()).with_traffic_type(TrafficType::Inbound).build()?;
+fn guarded(name: &str, traffic: TrafficType, x: u64) -> sentinel_core::Result<Result<u64, AppError>> {
+    let entry = EntryBuilder::new(name.into()).with_traffic_type(traffic).build()?;
     let result = work(x);
     if result.is_err() {
         entry.set_err(sentinel_core::Error::msg("failed"));
@@ -62,8 +62,8 @@ fn guarded(name: &str, x: u64) -> sentinel_core::Result<Result<u64, AppError>> {
     Ok(result)
 }
 
-fn passes(name: &str, n: u64) -> u64 {
-    repeat(n, |x| matches!(guarded(name, x), Ok(Ok(_))))
+fn passes(name: &str, traffic: TrafficType, n: u64) -> u64 {
+    repeat(n, |x| matches!(guarded(name, traffic, x), Ok(Ok(_))))
 }
 
 /// The functions of one lane: the resource of the macro is the function's name.
@@ -86,38 +86,50 @@ pub(crate) fn rows() -> Vec<Row> {
         Row::new(
             GUARDED,
             Part::Guarded,
-            "EntryBuilder: a flow rule and a breaker on the share of slow calls, its statistics",
-            |lane, n| passes(FLOW_AND_SLOW[lane], n),
+            "EntryBuilder: flow rule, breaker on the share of slow calls, its statistics",
+            |lane, n| passes(FLOW_AND_SLOW[lane], Outbound, n),
         )
+        .lacking(LACKS)
         .also_with_ticker(),
         Row::new(
             "sentinel-core: flow",
             Part::Limited,
-            "EntryBuilder: a flow rule, its statistics",
-            |lane, n| passes(FLOW[lane], n),
+            "EntryBuilder: flow rule, its statistics",
+            |lane, n| passes(FLOW[lane], Outbound, n),
         )
-        .lacking("no breaker")
+        .lacking(LACKS)
         .also_with_ticker(),
+        Row::new(
+            "sentinel-core: flow, inbound",
+            Part::Limited,
+            "the same of calls that come in, as its documentation has it: numbers of the whole system too",
+            |lane, n| passes(FLOW[lane], Inbound, n),
+        )
+        .lacking(LACKS),
         Row::new(
             "sentinel-core: #[flow]",
             Part::Limited,
-            "its attribute, which offers its rule anew with each call",
+            "its attribute: inbound, and offers its rule anew with each call",
             |lane, n| match lane {
                 0 => repeat(n, |x| matches!(flow_one(x), Ok(Ok(_)))),
                 _ => repeat(n, |x| matches!(flow_two(x), Ok(Ok(_)))),
             },
         )
-        .lacking("no breaker")
+        .lacking(LACKS)
         .also_with_ticker(),
         Row::new(
             BLOCKED,
             Part::Blocked,
-            "EntryBuilder: a flow rule of 0; the block is counted and becomes an error with a text",
-            |lane, n| repeat(n, |x| guarded(USED_UP[lane], x).is_err()),
+            "EntryBuilder: flow rule of 0; the block is counted and becomes an error with a text",
+            |lane, n| repeat(n, |x| guarded(USED_UP[lane], Outbound, x).is_err()),
         )
+        .lacking(LACKS)
         .also_with_ticker(),
     ]
 }
+
+const LACKS: &str =
+    "no exact window, times in whole milliseconds, no histogram, and an entry is ended by hand";
 
 /// From here on all of it reads the time that a thread writes down each millisecond.
 pub(crate) fn start_ticker() {
@@ -126,7 +138,7 @@ pub(crate) fn start_ticker() {
 
 #[cfg(test)]
 mod tests {
-    use super::{FLOW, FLOW_AND_SLOW, USED_UP, circuitbreaker, flow, flow_one, guarded, load};
+    use super::{FLOW, FLOW_AND_SLOW, Outbound, USED_UP, circuitbreaker, flow, flow_one, guarded, load};
 
     #[test]
     fn every_resource_has_its_rules() {
@@ -150,7 +162,7 @@ mod tests {
     #[test]
     fn a_block_is_an_error_with_a_text() {
         load();
-        let text = guarded(USED_UP[0], 0).unwrap_err().to_string();
+        let text = guarded(USED_UP[0], Outbound, 0).unwrap_err().to_string();
         assert!(text.to_lowercase().contains("block"), "{text}");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 calls(SERVICES.of(lane).clone(), n)
             },
         )
-        .lacking(super::BREAKER_LACKS),
+        .lacking("no limit, no numbers to read; slow calls not looked at, which it could"),
         Row::new(
             "tower-resilience: limiter",
             Part::Limiter,
@@ -70,7 +70,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 calls(SERVICES.of(lane).clone(), n)
             },
         )
-        .lacking("no sliding window (up to twice the limit in a period), no numbers, no breaker, no name"),
+        .lacking(super::OTHER_LIMITER_LACKS),
     ]
 }
 
