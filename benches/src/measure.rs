@@ -43,6 +43,16 @@ impl Plan {
         Self { at_most: Some(at_most), ..self }
     }
 
+    const fn first(self) -> u64 {
+        if self.longest.is_some() && self.calls > 1_000 { 1_000 } else { self.calls }
+    }
+
+    /// The calls of the next batch, half-way between those of the last and what that one would have had: a batch that
+    /// the machine interrupted moves them for a round or two.
+    fn next(self, last: u64, ns: f64) -> u64 {
+        (last * self.calls_of(ns)).isqrt()
+    }
+
     /// The calls in a batch of what takes so many nanoseconds per call.
     #[expect(
         clippy::cast_possible_truncation,
@@ -103,7 +113,7 @@ impl Setting {
 pub struct Timing<'a, R> {
     pub row: &'a R,
     pub setting: Setting,
-    /// Calls of each thread in a round.
+    /// Calls of each thread in a round, in the end.
     pub calls: u64,
     /// Nanoseconds per call, sorted: of each round in which the threads ran side by side.
     ns: Vec<f64>,
@@ -157,7 +167,7 @@ pub fn rounds<'a, R: Row>(rows: &[&'a R], plan: Plan) -> Vec<Timing<'a, R>> {
         .map(|(row, setting)| Timing {
             row,
             setting,
-            calls: calls(row, setting, plan),
+            calls: plan.first(),
             ns: Vec::with_capacity(plan.rounds),
             apart: true,
             odd: 0,
@@ -166,7 +176,9 @@ pub fn rounds<'a, R: Row>(rows: &[&'a R], plan: Plan) -> Vec<Timing<'a, R>> {
     let start = Instant::now();
     for _ in 0..plan.rounds {
         for timing in &mut timings {
-            timing.add(&batch(timing.row, timing.setting, timing.calls));
+            let batch = batch(timing.row, timing.setting, timing.calls);
+            timing.calls = plan.next(timing.calls, batch.ns);
+            timing.add(&batch);
         }
         if plan.at_most.is_some_and(|at_most| start.elapsed() >= at_most) {
             break;
@@ -181,16 +193,6 @@ pub fn rounds<'a, R: Row>(rows: &[&'a R], plan: Plan) -> Vec<Timing<'a, R>> {
 fn warm(row: &impl Row) {
     black_box([row.calls(0, WARM_UP), row.calls(1, WARM_UP)]);
     row.tidy();
-}
-
-/// The calls of a batch of this row, by the median of a few short ones.
-fn calls(row: &impl Row, setting: Setting, plan: Plan) -> u64 {
-    if plan.longest.is_none() {
-        return plan.calls;
-    }
-    let mut ns = [(); 3].map(|()| batch(row, setting, 4 * FEWEST).ns);
-    ns.sort_by(f64::total_cmp);
-    plan.calls_of(ns[ns.len() / 2])
 }
 
 /// Some calls, one after another in each thread.
@@ -306,7 +308,13 @@ mod tests {
     fn rows_that_take_long_make_fewer_calls_in_a_batch() {
         let plan = Plan::FULL.with_longest(Duration::from_millis(2));
         assert_eq!([2.0, 200.0, 2_000.0, 76_000.0].map(|ns| plan.calls_of(ns)), [10_000, 10_000, 1_000, 32]);
-        assert_eq!(Plan::FULL.calls_of(76_000.0), 10_000);
+        let settled = |ns| (0..20).fold(plan.first(), |calls, _| plan.next(calls, ns));
+        assert_eq!([2.0, 2_000.0, 76_000.0].map(settled), [9_998, 1_000, 32]);
+    }
+
+    #[test]
+    fn rows_of_a_plan_without_a_longest_batch_make_the_same_calls_always() {
+        assert_eq!([Plan::FULL.first(), Plan::FULL.next(10_000, 76_000.0)], [10_000, 10_000]);
     }
 
     #[test]

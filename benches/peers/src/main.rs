@@ -33,8 +33,8 @@ use self::row::Row;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Some calls take a thousand times as long as others.
-const LONGEST: Duration = Duration::from_millis(2);
+/// Some calls take a thousand times as long as others, and short batches of two threads are seldom interrupted.
+const LONGEST: Duration = Duration::from_micros(600);
 
 /// How long all rounds of the rows may take, and those with the ticker.
 const FULL: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(25)];

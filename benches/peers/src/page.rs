@@ -15,12 +15,11 @@ pub(crate) fn section(report: &Report<'_>, command: &str) -> String {
     let mut text = format!(
         "## Cost of a call beside peers\n\n{}.\n\nPeers: {}.\n\nEach row guards the same small function, in nanoseconds \
         per call of {rounds} interleaved rounds of {} calls per thread (fewer where they take long, a batch of \
-        some milliseconds): medians, but for *min to max*. *2 on one* and *2 on two* are two threads on one resource and \
+        half a millisecond): medians, but for *min to max*. *2 on one* and *2 on two* are two threads on one resource and \
         on two. *× leap* is the median to that of leap's guarded call (QPS rule, slow-call breaker, exact) \
         with as many threads; of what says no, to leap's blocked call. *× floor* is the median to the floor's: the \
         function with two raw clock reads and six uncontended `fetch_add` around it. *Allocations* are those of one \
-        call on one thread. Two threads \
-        are timed only while both run (a dash: the machine never ran them at once).\n\n",
+        call on one thread. Two threads are timed only while both run (a dash: the machine never ran them at once).\n\n",
         results::taken(command),
         versions::all().join(", "),
         in_thousands(&calls.to_string()),
@@ -57,7 +56,7 @@ fn write_figures(text: &mut String, report: &Report<'_>, phase: &Phase<'_>) {
         text.push_str("\nOdd, that is calls that ended otherwise than they should:\n\n");
     }
     for timing in phase.odd() {
-        let _ = writeln!(text, "- {}, {}: {}", timing.row.name, timing.setting.title(), timing.odd);
+        let _ = writeln!(text, "- `{}`, {}: {}", timing.row.name, timing.setting.title(), timing.odd);
     }
 }
 
@@ -111,7 +110,7 @@ fn write_lacks(text: &mut String, phase: &Phase<'_>) {
         }
     }
     for (lacks, names) in lines {
-        let _ = writeln!(text, "- {}: {lacks}", names.join("; "));
+        let _ = writeln!(text, "- `{}`: {lacks}", names.join("`, `"));
     }
 }
 
@@ -123,7 +122,8 @@ by calls that go out, which spares it the numbers of the whole system, without `
 machine's load, and without backtraces (`RUST_BACKTRACE=0`), which its \
 blocks would take. The recorder of metrics is that of metrics-exporter-prometheus without its listener; what its \
 histograms pile up is drained between batches and not timed. tower-resilience's breaker awaits a lock: with two threads, \
-they wake one another.
+they wake one another. What two threads on one resource take depends on the cores on which a virtual machine's \
+processors happen to run: the same guarded call has been seen at 150, 260 and 650 ns, so compare rows, not runs.
 
 An odd call of an exact rule was refused. When the machine takes a thread away amid a call, that call counts as passing \
 just now until its time is known; these rules are of 1 024 per 10 µs, so as to be asked in full and never to refuse, and \

@@ -43,8 +43,7 @@ pub(crate) fn all() -> Vec<Row> {
 pub(crate) const LIMITER_LACKS: &str =
     "no numbers, no breaker, no response times, no name to change its rule by";
 /// What one leaves out whose window does not slide.
-pub(crate) const OTHER_LIMITER_LACKS: &str =
-    "as much, and no sliding window: up to twice the limit may pass within a period";
+pub(crate) const OTHER_LIMITER_LACKS: &str = "no numbers, no breaker, no response times, and no sliding window: up to twice the limit may pass within a period";
 /// What a bare breaker leaves out.
 pub(crate) const BREAKER_LACKS: &str =
     "no limit, no numbers to read, no slow calls, no name to change its rule by";

@@ -33,13 +33,19 @@ impl<'a> Phase<'a> {
     }
 
     pub(crate) fn to_floor(&self, timing: &Timing<'_>) -> Option<f64> {
-        Some(timing.median() / self.timing(leap::FLOOR, timing.setting)?.median())
+        self.ratio(timing, leap::FLOOR)
     }
 
     /// To leap's guarded call, and to its blocked one if the row is of blocked calls.
     pub(crate) fn to_leap(&self, timing: &Timing<'_>) -> Option<f64> {
         let name = if timing.row.part == Part::Blocked { leap::BLOCKED } else { leap::GUARDED };
-        Some(timing.median() / self.timing(name, timing.setting)?.median())
+        self.ratio(timing, name)
+    }
+
+    /// None if the threads of either never ran at once.
+    fn ratio(&self, timing: &Timing<'_>, to: &str) -> Option<f64> {
+        let to = self.timing(to, timing.setting)?;
+        (!timing.apart && !to.apart).then(|| timing.median() / to.median())
     }
 
     /// How many rounds there were: the plan's, or as many as there was time for.
@@ -47,9 +53,9 @@ impl<'a> Phase<'a> {
         self.timing(leap::FLOOR, Setting::OneThread).map_or(0, Timing::n_rounds)
     }
 
-    fn ratio(&self, name: &str, to: &str) -> Option<f64> {
-        let median = |name| Some(self.timing(name, Setting::OneThread)?.median());
-        Some(median(name)? / median(to)?)
+    /// On one thread.
+    fn ratio_of(&self, name: &str, to: &str) -> Option<f64> {
+        self.ratio(self.timing(name, Setting::OneThread)?, to)
     }
 
     pub(crate) fn odd(&self) -> impl Iterator<Item = &Timing<'a>> {
@@ -86,18 +92,18 @@ impl Report<'_> {
         let checks = [
             check(
                 "the glue of today, by macro, to a guarded call",
-                clock.ratio(glue::BY_MACRO, leap::GUARDED),
+                clock.ratio_of(glue::BY_MACRO, leap::GUARDED),
                 3.0,
             ),
             check(
                 "sentinel-core, flow + slow ratio, to a guarded call",
-                clock.ratio(sentinel::GUARDED, leap::GUARDED),
+                clock.ratio_of(sentinel::GUARDED, leap::GUARDED),
                 20.0,
             ),
-            check("the same with its 1 ms ticker", ticker.ratio(sentinel::GUARDED, leap::GUARDED), 10.0),
+            check("the same with its 1 ms ticker", ticker.ratio_of(sentinel::GUARDED, leap::GUARDED), 10.0),
             check(
                 "sentinel-core, blocked, to a blocked call",
-                clock.ratio(sentinel::BLOCKED, leap::BLOCKED),
+                clock.ratio_of(sentinel::BLOCKED, leap::BLOCKED),
                 60.0,
             ),
         ];

@@ -43,10 +43,10 @@ impl Report<'_> {
                         writeln!(f, "  {}", part.title())?;
                     }
                     write!(f, "    {:<38}", timing.row.name)?;
-                    write!(f, "{:>7.2}", phase.to_leap(timing).unwrap_or(f64::NAN))?;
-                    write!(f, "{:>8.2}", phase.to_floor(timing).unwrap_or(f64::NAN))?;
+                    write!(f, "{:>7}", figure(phase.to_leap(timing), 2))?;
+                    write!(f, "{:>8}", figure(phase.to_floor(timing), 2))?;
                     write!(f, "{:>10.1}{:>10.1}{:>10.1}", timing.min(), timing.median(), timing.max())?;
-                    write!(f, "{:>8.1}", self.allocations(timing.row.name).unwrap_or(f64::NAN))?;
+                    write!(f, "{:>8}", figure(self.allocations(timing.row.name), 1))?;
                     if setting == Setting::OneThread {
                         write!(f, "   {}", timing.row.does)?;
                     } else if timing.apart {
@@ -83,4 +83,8 @@ impl Report<'_> {
         }
         Ok(())
     }
+}
+
+fn figure(figure: Option<f64>, places: usize) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.places$}"))
 }
