@@ -15,7 +15,7 @@ pub(crate) fn section(report: &Report<'_>, command: &str) -> String {
     let mut text = format!(
         "## Cost of a call beside peers\n\n{}.\n\nPeers: {}.\n\nEach row guards the same small function, in nanoseconds \
         per call of {rounds} interleaved rounds of {} calls per thread (fewer where they take long, a batch of \
-        half a millisecond): medians, but for *min to max*. *2 on one* and *2 on two* are two threads on one resource and \
+        half a millisecond): medians, with the least and the most. *2 on one* and *2 on two* are two threads on one resource and \
         on two. *× leap* is the median to that of leap's guarded call (QPS rule, slow-call breaker, exact) \
         with as many threads; of what says no, to leap's blocked call. *× floor* is the median to the floor's: the \
         function with two raw clock reads and six uncontended `fetch_add` around it. *Allocations* are those of one \
@@ -40,14 +40,14 @@ pub(crate) fn section(report: &Report<'_>, command: &str) -> String {
 
 /// A table of all settings.
 fn write_figures(text: &mut String, report: &Report<'_>, phase: &Phase<'_>) {
-    text.push_str("| | a call | × leap | × floor | 1 thread | min to max | 2 on one | × leap | 2 on two | ");
+    text.push_str("| | a call | × leap | × floor | 1 thread | 2 on one | × leap | 2 on two | ");
     text.push_str("× leap | allocations |\n");
-    text.push_str("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    text.push_str("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for part in Part::ALL {
         let mut is_first = true;
         for timing in phase.of(Setting::OneThread).filter(|timing| timing.row.part == part) {
             if std::mem::take(&mut is_first) {
-                let _ = writeln!(text, "| **{}** | | | | | | | | | | |", part.title());
+                let _ = writeln!(text, "| **{}** | | | | | | | | | |", part.title());
             }
             write_row(text, report, phase, timing);
         }
@@ -65,13 +65,17 @@ fn write_row(text: &mut String, report: &Report<'_>, phase: &Phase<'_>, one: &Ti
     let figure = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), round);
     let _ =
         write!(text, "| {name} | {does} | {} | {} ", figure(phase.to_leap(one)), figure(phase.to_floor(one)));
-    let _ = write!(text, "| {} | {} to {} ", round(one.median()), round(one.min()), round(one.max()));
+    let _ = write!(text, "| {} ", spread(one));
     for setting in [Setting::TwoOnOne, Setting::TwoOnTwo] {
         let timing = phase.timing(name, setting).filter(|timing| !timing.apart);
-        let _ = write!(text, "| {} ", figure(timing.map(Timing::median)));
+        let _ = write!(text, "| {} ", timing.map_or_else(|| "-".to_owned(), spread));
         let _ = write!(text, "| {} ", figure(timing.and_then(|timing| phase.to_leap(timing))));
     }
     let _ = writeln!(text, "| {} |", figure(report.allocations(name)));
+}
+
+fn spread(timing: &Timing<'_>) -> String {
+    format!("{} ({} to {})", round(timing.median()), round(timing.min()), round(timing.max()))
 }
 
 /// With as many places as a reader looks at.
@@ -119,8 +123,8 @@ What it does not say: a bare limiter or breaker is cheaper because it does less,
 one. Peers are handed to their function by reference, whereas a guarded function finds its resource by its call site. \
 Async rows run in a current-thread runtime of tokio's for each thread, as one task per batch. sentinel-core is measured \
 by calls that go out, which spares it the numbers of the whole system, without `init_default`, whose threads read the \
-machine's load, and without backtraces (`RUST_BACKTRACE=0`), which its \
-blocks would take. The recorder of metrics is that of metrics-exporter-prometheus without its listener; what its \
+machine's load, and without backtraces (`RUST_BACKTRACE=0`), which its blocks would take. Labels of metrics are \
+literals, which cost least; its recorder is that of metrics-exporter-prometheus without its listener, and what its \
 histograms pile up is drained between batches and not timed. tower-resilience's breaker awaits a lock: with two threads, \
 they wake one another. What two threads on one resource take depends on the cores on which a virtual machine's \
 processors happen to run: the same guarded call has been seen at 150, 260 and 650 ns, so compare rows, not runs.

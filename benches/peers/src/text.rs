@@ -50,9 +50,9 @@ impl Report<'_> {
                     if setting == Setting::OneThread {
                         write!(f, "   {}", timing.row.does)?;
                     } else if timing.apart {
-                        write!(f, "   of no round: both threads never ran at once")?;
+                        write!(f, "   rounds: none, both threads never ran at once")?;
                     } else {
-                        write!(f, "   of {} rounds", timing.n_rounds())?;
+                        write!(f, "   rounds: {}", timing.n_rounds())?;
                     }
                     writeln!(f)?;
                 }

@@ -179,7 +179,7 @@ fn guarded_functions() -> Vec<Row> {
         Row::new(
             "leap: QPS + slow-call breaker, async",
             Part::Guarded,
-            "the same as exact of an async function, in tokio",
+            "as exact, of an async function, in tokio",
             |lane, n| match lane {
                 0 => runtime::repeat(n, async |x| one::async_exact_slow(x).await.is_ok()),
                 _ => runtime::repeat(n, async |x| two::async_exact_slow(x).await.is_ok()),

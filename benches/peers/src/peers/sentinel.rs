@@ -128,8 +128,8 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-const LACKS: &str =
-    "no exact window, times in whole milliseconds, no histogram, and an entry is ended by hand";
+const LACKS: &str = "no exact window, times in whole milliseconds, no histogram, and no end by itself: an early return or \
+    a panic leaves a call running";
 
 /// From here on all of it reads the time that a thread writes down each millisecond.
 pub(crate) fn start_ticker() {
