@@ -56,6 +56,10 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> io::Result<()> {
     let rows = peers::all();
+    if !rows.iter().any(|row| options.names(row)) {
+        let names: Vec<_> = rows.iter().map(|row| format!("`{}`", row.name)).collect();
+        return Err(io::Error::other(format!("no row is called so; there are {}", names.join(", "))));
+    }
     let chosen: Vec<&Row> = rows.iter().filter(|row| options.wants(row)).collect();
     let again: Vec<&Row> = chosen.iter().copied().filter(|row| row.with_ticker).collect();
     let (plan, [at_most, at_most_again]) =

@@ -20,10 +20,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether the row is asked for. What the others are compared with is always there.
+    /// Whether the row is asked for by its name.
+    pub(crate) fn names(&self, row: &Row) -> bool {
+        self.only.as_ref().is_none_or(|only| row.name.contains(only.as_str()))
+    }
+
+    /// Whether it is measured: what the others are compared with always is.
     pub(crate) fn wants(&self, row: &Row) -> bool {
-        [leap::FLOOR, leap::GUARDED, leap::BLOCKED].contains(&row.name)
-            || self.only.as_ref().is_none_or(|only| row.name.contains(only.as_str()))
+        self.names(row) || [leap::FLOOR, leap::GUARDED, leap::BLOCKED].contains(&row.name)
     }
 
     /// What was called, for whoever wants to do it again.
