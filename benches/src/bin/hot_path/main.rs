@@ -21,7 +21,6 @@
 //! The instructions collected, divided by 100 000, are those of a call, the loop's own (some 15) included.
 
 mod allocations;
-mod memory;
 mod options;
 mod report;
 mod rows;
@@ -30,8 +29,8 @@ mod rules;
 use std::process::ExitCode;
 
 use leap_benches::alloc::Counting;
-use leap_benches::floor;
 use leap_benches::measure::{self, Plan};
+use leap_benches::{floor, memory};
 
 use self::options::{Options, Task};
 use self::report::Report;

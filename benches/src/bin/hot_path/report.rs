@@ -4,10 +4,10 @@ use std::fmt;
 
 use leap_benches::floor;
 use leap_benches::measure::{ALLOCATION_CALLS, Plan, Setting};
+use leap_benches::memory::Memory;
 use serde_json::{Value, json};
 
 use crate::allocations::Allocations;
-use crate::memory::Memory;
 use crate::rows::Row;
 
 type Timing<'a> = leap_benches::measure::Timing<'a, Row>;

@@ -1,19 +1,28 @@
-//! What a resource takes of the heap, a value of a hot parameter, and an origin.
+//! What a resource takes of the heap, a rule of each kind, a value of a hot parameter, and an origin.
 
-use leap_benches::alloc;
-use leap_runtime::{Behavior, FlowRule, HotRule, Outcome, Precision, Registry, RuleError, RuleSet};
+use std::time::Duration;
+
+use leap_runtime::{
+    AuthorityRule, Behavior, BreakerRule, FlowRule, HotRule, IsolationRule, Mode, Outcome, Precision,
+    Registry, Rule, RuleError, RuleSet,
+};
+
+use crate::alloc;
 
 /// Bytes per resource in one state.
 #[derive(Debug)]
-pub(crate) struct Memory {
-    pub(crate) state: String,
-    pub(crate) bytes: usize,
+pub struct Memory {
+    /// What takes them.
+    pub state: String,
+    /// The mean of many.
+    pub bytes: usize,
     /// At most, where that is promised.
-    pub(crate) budget: Option<usize>,
+    pub budget: Option<usize>,
 }
 
 impl Memory {
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether it takes more than is promised.
+    pub fn is_over(&self) -> bool {
         self.budget.is_some_and(|budget| self.bytes > budget)
     }
 }
@@ -22,8 +31,8 @@ const N_RESOURCES: usize = 1_000;
 const IDLE: usize = 2 * 1024;
 const ACTIVE: usize = 16 * 1024;
 
-/// All figures.
-pub(crate) fn all() -> Vec<Memory> {
+/// What resources take, values of hot parameters, and origins.
+pub fn all() -> Vec<Memory> {
     let mut all = per_resource();
     all.extend(per_value());
     all.extend(per_origin());
@@ -43,20 +52,24 @@ fn per_resource() -> Vec<Memory> {
     vec![
         of("idle: no rule, not called yet", Some(IDLE), bytes(&[], 0)),
         of("called, no rule", Some(ACTIVE), bytes(&[], 100)),
-        of("called, one QPS rule, exact, limit 100", Some(ACTIVE), bytes(&[exact_100], 50)),
-        of("called, one QPS rule, strict, 100 buckets", Some(ACTIVE), bytes(&[strict], 100)),
-        of("called, one QPS rule, exact, limit 1 024 (8 KiB of it the log)", None, bytes(&[exact_1024], 100)),
+        of("called, one QPS rule, exact, limit 100", Some(ACTIVE), bytes(&[exact_100.into()], 50)),
+        of("called, one QPS rule, strict, 100 buckets", Some(ACTIVE), bytes(&[strict.into()], 100)),
+        of(
+            "called, one QPS rule, exact, limit 1 024 (8 KiB of it the log)",
+            None,
+            bytes(&[exact_1024.into()], 100),
+        ),
     ]
 }
 
 /// Loads the rules for every resource, and calls each so often.
-fn bytes(rules: &[FlowRule], calls: usize) -> usize {
+fn bytes(rules: &[Rule], calls: usize) -> usize {
     let names: Vec<String> = (0..N_RESOURCES).map(|i| format!("orders.of.customer.{i}")).collect();
     let registry = Registry::new();
     let before = alloc::live_bytes();
     let each = names.iter().flat_map(|name| rules.iter().map(move |rule| (name, rule.clone())));
     registry
-        .load(each.fold(RuleSet::new(), |set, (name, rule)| set.flow(name, rule)))
+        .load(each.fold(RuleSet::new(), |set, (name, rule)| set.rule(name, rule)))
         .expect("the names are short");
     // Makes them, and counts nothing.
     registry.turn_off();
@@ -72,6 +85,43 @@ fn bytes(rules: &[FlowRule], calls: usize) -> usize {
     let used = alloc::live_bytes() - before;
     drop(registry);
     used / N_RESOURCES
+}
+
+/// What a resource takes for a rule of each kind more than without any, once it was called: its part of the loaded rules
+/// included, and a plan, which the second rule of a resource does not need again.
+#[expect(clippy::missing_panics_doc, reason = "the rules are in range")]
+pub fn per_rule() -> Vec<Memory> {
+    const CALLS: usize = 50;
+    let without = bytes(&[], CALLS);
+    let rules = rules_of_each_kind().expect("in range");
+    let of = |(what, rule): (&str, Rule)| {
+        let bytes = bytes(&[rule], CALLS).saturating_sub(without);
+        Memory { state: format!("a rule: {what}"), bytes, budget: None }
+    };
+    rules.into_iter().map(of).collect()
+}
+
+/// None of which blocks or waits.
+fn rules_of_each_kind() -> Result<Vec<(&'static str, Rule)>, RuleError> {
+    let flow = |limit, precision| FlowRule::new(limit, Behavior::Reject)?.with_precision(precision);
+    let warm_up = Behavior::WarmUp { period: Duration::from_secs(10), cold_factor: 3.0 };
+    let throttle = Behavior::Throttle { max_wait: Duration::ZERO };
+    let slow = || BreakerRule::slow_ratio(Duration::from_secs(1), 0.5);
+    Ok(vec![
+        ("flow, exact, limit 100", flow(100.0, Precision::Exact)?.into()),
+        ("flow, strict, 100 buckets", flow(1e9, Precision::Strict)?.into()),
+        ("flow, strict, 1 000 buckets", flow(1e9, Precision::Strict)?.with_buckets(1_000)?.into()),
+        ("flow, as Sentinel counts, 2 buckets", flow(1e9, Precision::Sentinel)?.with_buckets(2)?.into()),
+        ("flow, strict, in shadow", flow(1e9, Precision::Strict)?.with_mode(Mode::Shadow).into()),
+        ("flow, warming up", FlowRule::new(1e9, warm_up)?.into()),
+        ("flow, throttling", FlowRule::new(1e9, throttle)?.into()),
+        ("isolation", IsolationRule::new(100).into()),
+        ("isolation with a queue", IsolationRule::new(100).with_queue(Duration::from_millis(100))?.into()),
+        ("breaker on slow calls", slow()?.into()),
+        ("breaker on the last 100 calls", slow()?.with_window_calls(100)?.into()),
+        ("hot, without values", HotRule::qps("user", 8.0)?.into()),
+        ("authority, one origin", AuthorityRule::deny(["batch"])?.into()),
+    ])
 }
 
 /// What the first value of a hot parameter takes, and what further ones do, in the mean up to 100 000.
