@@ -72,10 +72,15 @@ impl Measured {
     pub(crate) fn ratio(&self, point: &Timed) -> f64 {
         point.median() / self.points[0].median()
     }
+
+    /// The same by the least, which other load disturbs less.
+    pub(crate) fn least_ratio(&self, point: &Timed) -> f64 {
+        point.min() / self.points[0].min()
+    }
 }
 
-/// One batch of each point per round, so that a bad moment of the machine hits all alike.
-pub(crate) fn rounds(series: &[Series], n_rounds: usize) -> Vec<Measured> {
+/// One batch of each point per round, so that a bad moment of the machine hits all alike; `in_each` is done in each too.
+pub(crate) fn rounds(series: &[Series], n_rounds: usize, mut in_each: impl FnMut()) -> Vec<Measured> {
     let mut measured: Vec<Measured> = series
         .iter()
         .map(|Series { name, note, points }| Measured {
@@ -85,6 +90,7 @@ pub(crate) fn rounds(series: &[Series], n_rounds: usize) -> Vec<Measured> {
         })
         .collect();
     for round in 1..=n_rounds {
+        in_each();
         for (series, measured) in series.iter().zip(&mut measured) {
             for (point, timed) in series.points.iter().zip(&mut measured.points) {
                 let batch = batch(point);
@@ -168,7 +174,7 @@ fn spans(point: &Point) -> Vec<Span> {
 
 /// Spins, but leaves the core to others if that takes long: the other thread may need it.
 fn spin_until(is_so: impl Fn() -> bool) {
-    const SPINS: u32 = 10_000;
+    const SPINS: u32 = 2_000;
     let mut spins = 0;
     while !is_so() {
         spins += 1;
@@ -185,25 +191,25 @@ fn overlap(spans: &[Span]) -> f64 {
 }
 
 /// What it takes to hand a cache line from one core to another and have it back, halved, in ns: two threads raise one
-/// number in turn. The least of some tries, because others keep the cores from it.
+/// number in turn. Where others keep the cores from it, it takes far longer.
 pub(crate) fn transfer_ns() -> f64 {
-    const TURNS: u32 = 1_000;
-    let once = || {
-        let word = AtomicUsize::new(0);
-        let in_turn = |first: usize| {
-            let start = Instant::now();
-            for turn in 0..TURNS as usize {
-                let mine = 2 * turn + first;
-                spin_until(|| word.load(Ordering::Acquire) == mine);
-                word.store(mine + 1, Ordering::Release);
-            }
-            start.elapsed().as_secs_f64()
-        };
-        let seconds = thread::scope(|scope| {
-            let other = scope.spawn(|| in_turn(1));
-            in_turn(0).min(other.join().expect("it does not panic"))
-        });
-        seconds * 1e9 / f64::from(2 * TURNS)
+    const TURNS: usize = 500;
+    let word = AtomicUsize::new(0);
+    let in_turn = |first: usize| {
+        let start = Instant::now();
+        for turn in 0..TURNS {
+            let mine = 2 * turn + first;
+            spin_until(|| word.load(Ordering::Acquire) == mine);
+            word.store(mine + 1, Ordering::Release);
+        }
+        start.elapsed().as_secs_f64()
     };
-    (0..50).map(|_| once()).fold(f64::INFINITY, f64::min)
+    let seconds = thread::scope(|scope| {
+        let other = scope.spawn(|| in_turn(1));
+        // Whoever comes first waits for the other to be there.
+        in_turn(0).min(other.join().expect("it does not panic"))
+    });
+    #[expect(clippy::cast_precision_loss, reason = "a thousand")]
+    let handed_over = (2 * TURNS) as f64;
+    seconds * 1e9 / handed_over
 }
