@@ -37,8 +37,8 @@ pub struct Told {
     pub overflows: u64,
 }
 
-/// By how much more may be live after all calls than after half: what maps and lists hold in reserve. Half a million calls
-/// have thousands of transitions and hundreds of thousands of blocks, of which nothing can be kept in that.
+/// By how much more may be live after all calls than after half: what maps and lists hold in reserve. In 50 000 calls there
+/// are thousands of transitions and tens of thousands of blocks, of which not even a word each has room in that.
 pub const SLACK: usize = 32 * 1024;
 
 impl Flat {
@@ -95,7 +95,7 @@ const RESOURCES: [&str; 10] = [
 /// than are kept.
 fn rules() -> Result<RuleSet, RuleError> {
     let limit = FlowRule::new(80.0, Behavior::Reject)?;
-    let breaker = BreakerRule::error_ratio(0.5)?.open_for(Duration::from_secs(1))?;
+    let breaker = BreakerRule::error_ratio(0.5)?.open_for(Duration::from_millis(100))?;
     let each_user = HotRule::qps("user", 5.0)?.with_max_keys(100)?;
     Ok(RESOURCES.into_iter().fold(RuleSet::new(), |set, name| {
         set.flow(name, limit.clone()).breaker(name, breaker).hot(name, each_user.clone())
@@ -121,8 +121,8 @@ pub fn events_that_nobody_consumes(calls: u64) -> Flat {
         // Primes, so that each resource meets each origin and user.
         let (origin, user) = (&origins[index(i, 211)], i % 1_009);
         let call = registry.enter_with(RESOURCES[index(i, 10)]).origin(origin).key("user", user);
-        // Five seconds well and five seconds ill.
-        let outcome = if i / 5_000 % 2 == 0 { Outcome::Success } else { Outcome::Exception };
+        // A second well and a second ill, in which breakers are probed time and again.
+        let outcome = if i / 1_000 % 2 == 0 { Outcome::Success } else { Outcome::Exception };
         if let Ok(entry) = call.enter() {
             entry.end(outcome);
         }

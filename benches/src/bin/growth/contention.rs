@@ -55,6 +55,25 @@ pub(crate) const PATHS: [&[Line]; 7] = [
     &[COUNTED, EXIT, HISTOGRAM, SHARD, GATE, TOP],
 ];
 
+/// What would be: the path of [`PATHS`] from which it differs, and the lines. Each end on one of 8 lines, and nobody reads
+/// them on the way in.
+pub(crate) const STRIPED_ENDS: [(usize, &[Line]); 2] = [
+    (0, &[COUNTED, striped("node, exit: outcome and response time at the end"), striped(HISTOGRAM.what)]),
+    (
+        4,
+        &[
+            DECIDED,
+            striped("node, exit: outcome and response time at the end"),
+            striped(HISTOGRAM.what),
+            striped(BREAKER.what),
+        ],
+    ),
+];
+
+const fn striped(what: &'static str) -> Line {
+    Line { what, fetches: 1.0, stripes: 8.0 }
+}
+
 /// What the model says of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Predicted {

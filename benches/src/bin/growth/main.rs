@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 
 fn measure(options: &Options) -> Result<Report, String> {
     let scale = if options.quick { Scale::QUICK } else { Scale::FULL };
-    let mut report = Report::of(scale);
+    let mut report = Report::of(scale, options.command());
     // Before there is much of a heap, of which each is a part.
     if options.wants("start-up") {
         report.start_up = Some(start_up::measure(scale.children).map_err(|error| error.to_string())?);

@@ -29,6 +29,15 @@ impl Options {
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.as_deref().is_none_or(|only| name.contains(only))
     }
+
+    /// The command that measures the same.
+    pub(crate) fn command(&self) -> String {
+        let quick = self.quick.then(|| " --quick".to_owned());
+        let only = self.only.as_ref().map(|only| format!(" --only \"{only}\""));
+        let options: String = quick.into_iter().chain(only).collect();
+        let dashes = if options.is_empty() { "" } else { " --" };
+        format!("cargo run --release -p leap-benches --bin growth{dashes}{options}")
+    }
 }
 
 pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {

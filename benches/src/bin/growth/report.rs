@@ -7,7 +7,7 @@ use leap_benches::memory::Memory;
 use leap_benches::results::taken;
 use serde_json::{Value, json};
 
-use crate::contention::{PATHS, Predicted, predict};
+use crate::contention::{Line, PATHS, Predicted, STRIPED_ENDS, predict};
 use crate::measure::{Measured, Timed};
 use crate::series::THREADS;
 use crate::start_up::{BUDGET_MS, FUNCTIONS, StartUp};
@@ -32,6 +32,8 @@ impl Scale {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) scale: Scale,
+    /// By which it can be measured again.
+    command: String,
     pub(crate) measured: Vec<Measured>,
     /// Of a cache line, from one core to the other.
     pub(crate) transfer_ns: Option<f64>,
@@ -47,8 +49,10 @@ const MODEL_TRANSFERS: [f64; 2] = [50.0, 100.0];
 /// What the model says of one series, and what was measured.
 struct Contended<'a> {
     path: &'a str,
+    lines: &'static [Line],
     alone_ns: f64,
-    two: f64,
+    /// Of something that is not built there is no measurement.
+    two: Option<&'a Timed>,
     /// By the transfer measured here.
     two_predicted: Predicted,
     /// For each transfer of the model, for each number of threads.
@@ -56,8 +60,16 @@ struct Contended<'a> {
 }
 
 impl Report {
-    pub(crate) fn of(scale: Scale) -> Self {
-        Self { scale, measured: vec![], transfer_ns: None, bytes: vec![], start_up: None, flat: vec![] }
+    pub(crate) fn of(scale: Scale, command: String) -> Self {
+        Self {
+            scale,
+            command,
+            measured: vec![],
+            transfer_ns: None,
+            bytes: vec![],
+            start_up: None,
+            flat: vec![],
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -80,7 +92,7 @@ impl Report {
 
     fn contended(&self) -> Vec<Contended<'_>> {
         let Some(transfer_ns) = self.transfer_ns else { return vec![] };
-        let of = |(name, lines): (&'static str, &&'static [_])| {
+        let of = |name: &'static str, lines: &'static [Line], is_built: bool| {
             let series = self.measured.iter().find(|series| series.name == name)?;
             let [alone, two] = &series.points[..] else { return None };
             let alone_ns = alone.median();
@@ -90,13 +102,16 @@ impl Report {
             });
             Some(Contended {
                 path: name.split_once(": ").map_or(name, |(_, path)| path),
+                lines,
                 alone_ns,
-                two: two.median(),
+                two: is_built.then_some(two),
                 two_predicted: predict(alone_ns, lines, 2, transfer_ns),
                 predicted: predicted.collect(),
             })
         };
-        THREADS.into_iter().zip(&PATHS).filter_map(of).collect()
+        let built = THREADS.into_iter().zip(PATHS).map(|(name, lines)| of(name, lines, true));
+        let others = STRIPED_ENDS.into_iter().map(|(path, lines)| of(THREADS[path], lines, false));
+        built.chain(others).flatten().collect()
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -123,6 +138,7 @@ impl Report {
                 contended.predicted.iter().map(|(transfer, threads, predicted)| {
                     json!({
                         "path": contended.path,
+                        "is_built": contended.two.is_some(),
                         "transfer_ns": transfer,
                         "threads": threads,
                         "modelled_ns": predicted.ns,
@@ -172,7 +188,7 @@ impl Report {
     }
 
     fn write_markdown(&self, page: &mut impl Write) -> fmt::Result {
-        let taken = taken("cargo run --release -p leap-benches --bin growth");
+        let taken = taken(&self.command);
         writeln!(page, "## Cost as work grows\n\n{taken}\n")?;
         let rounds = self.scale.rounds;
         writeln!(
@@ -233,7 +249,8 @@ impl Report {
             "Measured with one thread and two, in ns per call of a thread. **All else here is a model, not a \
              measurement**: what the cache lines that calls write would cost if 2, 8 or 64 cores did nothing but call one \
              resource, for 50 and 100 ns to hand a line over. It is a lower bound by queueing theory, see \
-             `benches/src/bin/growth/contention.rs`. Handing a line over took {transfer_ns:.0} ns here.\n"
+             `benches/src/bin/growth/contention.rs`. The last rows are what it would be with the counters written at the \
+             end spread over 8 lines. Handing a line over took {transfer_ns:.0} ns here.\n"
         )?;
         write!(page, "| | 1 thread | 2 threads | ratio | 2, modelled |")?;
         for transfer in MODEL_TRANSFERS {
@@ -243,9 +260,19 @@ impl Report {
         }
         writeln!(page, " all wait for |")?;
         writeln!(page, "| --- |{} --- |", " ---: |".repeat(4 + MODEL_TRANSFERS.len() * MODEL_THREADS.len()))?;
-        for Contended { path, alone_ns, two, two_predicted, predicted } in &contended {
-            let (ratio, modelled) = (two / alone_ns, two_predicted.ns);
-            write!(page, "| {path} | {alone_ns:.0} | {two:.0} | {ratio:.2} | {modelled:.0} |")?;
+        for Contended { path, alone_ns, two, two_predicted, predicted, .. } in &contended {
+            match two {
+                Some(two) => {
+                    let (median, least) = (two.median(), two.min());
+                    write!(
+                        page,
+                        "| {path} | {alone_ns:.0} | {median:.0} ({least:.0}) | {:.2} |",
+                        median / alone_ns
+                    )?;
+                }
+                None => write!(page, "| *not built*: {path}, ends striped | {alone_ns:.0} | - | - |")?,
+            }
+            write!(page, " {:.0} |", two_predicted.ns)?;
             for (.., predicted) in predicted {
                 write!(page, " {:.0} |", predicted.ns)?;
             }
@@ -253,7 +280,7 @@ impl Report {
             writeln!(page, " {} |", last.unwrap_or("-"))?;
         }
         writeln!(page, "\nThe lines of each call; *stripes* are lines that threads are spread over:\n")?;
-        for (Contended { path, .. }, lines) in contended.iter().zip(&PATHS) {
+        for Contended { path, lines, .. } in contended.iter().filter(|contended| contended.two.is_some()) {
             let lines = lines.iter().map(|line| match line.stripes {
                 1.0 => format!("{} ({} fetches)", line.what, line.fetches),
                 stripes => format!("{} ({} fetches, {stripes} stripes)", line.what, line.fetches),
@@ -309,8 +336,12 @@ impl fmt::Display for Report {
                 "\nthreads on one resource, in a MODEL of the cache lines that calls write: not a measurement"
             )?;
             writeln!(f, "  ns per call of a thread; handing a line over took {transfer_ns:.0} ns here")?;
-            for Contended { path, alone_ns, two, two_predicted, predicted } in &contended {
-                write!(f, "  {path:<22}1: {alone_ns:.0}, 2: {two:.0}, 2 modelled: {:.0}", two_predicted.ns)?;
+            for Contended { path, alone_ns, two, two_predicted, predicted, .. } in &contended {
+                match two {
+                    Some(two) => write!(f, "  {path}: 1 takes {alone_ns:.0}, 2 take {:.0}", two.median())?,
+                    None => write!(f, "  NOT BUILT, {path} with ends striped: 1 takes {alone_ns:.0}")?,
+                }
+                write!(f, ", 2 modelled {:.0}", two_predicted.ns)?;
                 for (transfer, threads, predicted) in predicted {
                     write!(f, "; {threads} at {transfer:.0} ns: {:.0}", predicted.ns)?;
                 }
