@@ -16,7 +16,7 @@ fn memory_stays_flat_while_nobody_consumes_events() {
     let flat = events_that_nobody_consumes(100_000);
     assert!(flat.is_flat(), "{flat:?}");
     let Told { blocks, transitions, .. } = flat.told;
-    assert!(blocks > 50_000 && transitions > 5_000, "there was something to consume: {flat:?}");
+    assert!(blocks > 10_000 && transitions > 5_000, "there was something to consume: {flat:?}");
 }
 
 #[test]
