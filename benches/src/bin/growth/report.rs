@@ -194,7 +194,9 @@ impl Report {
         writeln!(
             page,
             "Nanoseconds per call: median (least) of {rounds} interleaved rounds, and the ratios of both to those of the \
-             first point. Where other load is about, the least are nearer to the truth.\n"
+             first point. Where other load is about, the least are nearer to the truth; at the end the load average was \
+             {}.\n",
+            load_average()
         )?;
         for series in self.measured.iter().filter(|series| !series.name.starts_with("threads")) {
             let Measured { name, note, points } = series;
@@ -302,6 +304,12 @@ impl Report {
         }
         writeln!(page)
     }
+}
+
+/// Of the last minute: how many threads wanted a core.
+fn load_average() -> String {
+    let said = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    said.split_whitespace().next().map_or_else(|| "not to be had".to_owned(), str::to_owned)
 }
 
 fn least_median_most(ms: &[f64]) -> String {
