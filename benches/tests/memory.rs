@@ -2,7 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use leap_benches::alloc::Counting;
 use leap_benches::flat::{Flat, SLACK, Told, events_that_nobody_consumes, names_at_the_cap};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 static ALONE: Mutex<()> = Mutex::new(());
 

@@ -23,12 +23,16 @@ mod start_up;
 
 use std::process::ExitCode;
 
+use leap_benches::alloc::Counting;
 use leap_benches::{flat, memory, results};
 use leap_runtime::Registry;
 
 use self::clock::Halting;
 use self::options::{Options, Task};
 use self::report::{Report, Scale};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 fn main() -> ExitCode {
     let options = match options::parse(std::env::args().skip(1)) {
