@@ -203,7 +203,7 @@ impl Node {
         if let Some(minute) = self.minute.get() {
             if minute.buckets.is_due(now) {
                 minute.buckets.turn(now, |slot| self.open(slot));
-                minute.histogram.turn(now, self.response_times());
+                minute.histogram.turn(now, &self.response_times());
             }
             // What a second's bucket starts with, nobody notes after it: a call that committed before it opened and
             // notes its peak only now would be silent about the minute.
@@ -494,7 +494,7 @@ impl Node {
 
     /// The response times below which the shares `q` of the calls of the last minute lie.
     pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
-        self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q, self.response_times()))
+        self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q, &self.response_times()))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "kept and subtracted modulo 2³²")]
@@ -580,6 +580,76 @@ mod tests {
         assert_eq!((node.second(later).peak, node.minute_counts(later).peak), (6, 6));
     }
 
+    /// A node that has lanes: more than a few counts have met.
+    fn contended() -> Node {
+        let node = Node::new(10, Timestamp::ZERO);
+        node.pass(1, Timestamp::ZERO);
+        node.complete(Outcome::Success, 1, 1_000, Timestamp::ZERO);
+        while node.exit.0.lanes.get().is_none() {
+            node.collide();
+        }
+        node
+    }
+
+    #[test]
+    fn counts_that_meet_now_and_then_make_no_lanes() {
+        let node = Node::new(10, Timestamp::ZERO);
+        for bucket in 1..100 {
+            (0..30).for_each(|_| node.collide());
+            node.turn(Timestamp::from_millis(100 * bucket));
+        }
+        assert!(node.exit.0.lanes.get().is_none());
+    }
+
+    #[test]
+    fn what_lanes_count_is_told_with_what_was_counted_before_them() {
+        let (node, now) = (contended(), Timestamp::from_millis(50));
+        std::thread::scope(|scope| {
+            for thread in 0..8_u64 {
+                let node = &node;
+                scope.spawn(move || {
+                    for _ in 0..thread {
+                        // As a collision would have it: every lane is used.
+                        lanes::move_over();
+                        node.pass(2, now);
+                        node.block(Cause::Breaker, 3, now);
+                        node.complete(Outcome::Exception, 2, 2_000, now);
+                    }
+                });
+            }
+        });
+        let told = |counts: Counts| {
+            let calls = (counts.passed_calls, counts.timed_calls, counts.rt_ns);
+            (counts.passed, calls, counts.outcomes, counts.blocked[Cause::Breaker as usize])
+        };
+        let expected = (57, (29, 29, 57_000), [1, 56, 0, 0], 84);
+        assert_eq!(told(node.since_start()), expected);
+        assert_eq!(told(node.second(now)), expected);
+        assert_eq!(told(node.minute_counts(now)), expected);
+        assert_eq!((node.in_flight(), node.activity()), (0, 57 + 57 + 84));
+        let [median] = node.quantiles(now, [0.5]).unwrap();
+        assert!((1_900..2_100).contains(&median.as_nanos()), "{median:?}");
+        // And a second later it is out of the second.
+        let later = Timestamp::from_millis(1_050);
+        node.turn(later);
+        assert_eq!((node.second(later).passed, node.minute_counts(later).passed), (0, 57));
+    }
+
+    #[test]
+    fn with_lanes_the_peak_is_looked_at_once_in_ten_microseconds() {
+        let node = contended();
+        let at = |us| Timestamp::from_millis(200).saturating_add(Duration::from_micros(us));
+        node.turn(at(0));
+        let enter = |us| {
+            node.pass(1, at(us));
+            node.second(at(us)).peak
+        };
+        assert_eq!([0, 1, 9, 10, 19, 20].map(enter), [1, 1, 1, 4, 4, 6]);
+        // A bucket starts with those in flight.
+        node.turn(Timestamp::from_millis(300));
+        assert_eq!(node.second(Timestamp::from_millis(300)).peak, 6);
+    }
+
     #[test]
     fn a_call_that_is_counted_while_a_bucket_opens_leaves_no_less_than_nothing() {
         let node = Node::new(10, Timestamp::ZERO);
@@ -588,5 +658,38 @@ mod tests {
         node.enter(after, 5, Timestamp::ZERO);
         assert_eq!(node.second(Timestamp::from_millis(99)).passed_calls, 1);
         assert_eq!(node.second(Timestamp::from_millis(1_050)).passed_calls, 0);
+    }
+}
+
+#[cfg(all(test, leap_loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    #[test]
+    fn calls_in_flight_over_lanes_are_told_as_at_one_moment() {
+        loom::model(|| {
+            // All of a model's threads are one to the operating system.
+            lanes::NUMBER.set(0);
+            let node = Node::new(1, Timestamp::ZERO);
+            // One enters before there are lanes, and ends in one of them.
+            node.pass(1, Timestamp::ZERO);
+            node.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
+            let node = Arc::new(node);
+            let other = Arc::clone(&node);
+            let other = thread::spawn(move || {
+                lanes::move_over();
+                other.pass(1, Timestamp::ZERO);
+                other.complete(Outcome::Success, 1, 1, Timestamp::ZERO);
+            });
+            let seen = node.in_flight();
+            assert!((1..=2).contains(&seen), "{seen} of 2 in flight, one of them for sure");
+            node.complete(Outcome::Success, 1, 1, Timestamp::ZERO);
+            other.join().unwrap();
+            let counts = node.since_start();
+            assert_eq!((counts.passed, counts.of(Outcome::Success), node.in_flight()), (2, 2, 0));
+        });
     }
 }

@@ -9,7 +9,7 @@ use once_cell::sync::OnceCell;
 use crate::check::Plan;
 
 /// How many plans of a resource last as long as it does.
-const LASTING: usize = 8;
+const LASTING: u8 = 8;
 
 /// What a resource decides by, from one load of rules to the next.
 ///
@@ -19,7 +19,7 @@ const LASTING: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Plans {
     current: ArcSwap<Plan>,
-    lasting: OnceCell<Box<[OnceCell<Arc<Plan>>; LASTING]>>,
+    lasting: OnceCell<Box<[OnceCell<Arc<Plan>>; LASTING as usize]>>,
     /// A [`Guarding`].
     guarding: AtomicU8,
 }
@@ -65,7 +65,7 @@ impl From<Guard<Arc<Plan>>> for PlanHold {
 }
 
 /// The words of a [`Guarding`]: below these, a number.
-const COUNTED: u8 = LASTING as u8;
+const COUNTED: u8 = LASTING;
 const IDLE: u8 = COUNTED + 1;
 const OFF: u8 = COUNTED + 2;
 
@@ -153,5 +153,66 @@ impl Plans {
         };
         // Release: who is told a number finds the plan.
         self.guarding.store(guarding, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(leap_loom, leap_shuttle)))]
+mod tests {
+    use super::*;
+    use crate::{FlowRule, Outcome, Registry, RuleSet, rule::Behavior};
+
+    fn limit(limit: u32) -> RuleSet {
+        RuleSet::new().flow("orders.create", FlowRule::new(limit.into(), Behavior::Reject).unwrap())
+    }
+
+    #[test]
+    fn the_first_plans_last_and_later_ones_are_counted_and_each_decides_by_its_own_rules() {
+        let registry = Registry::builder().clock(crate::ManualClock::new()).build();
+        let mut inside = vec![];
+        for n in 1..=20 {
+            registry.load(limit(n)).unwrap();
+            let number = u8::try_from(n).unwrap() - 1;
+            let expected =
+                if number < LASTING { Guarding::Lasting(Number(number)) } else { Guarding::Counted };
+            assert_eq!(registry.node("orders.create").unwrap().guarding(), expected);
+            inside.push(registry.enter("orders.create").unwrap());
+            assert_eq!(registry.enter("orders.create").unwrap_err().limit(), Some(f64::from(n)));
+        }
+        for entry in inside {
+            entry.end(Outcome::Success);
+        }
+        let stats = registry.stats("orders.create").unwrap();
+        assert_eq!((stats.totals().success(), stats.in_flight()), (20, 0));
+    }
+
+    #[test]
+    fn a_plan_that_lasts_is_found_again_when_guarding_is_switched_on() {
+        let registry = Registry::builder().clock(crate::ManualClock::new()).build();
+        registry.load(limit(1)).unwrap();
+        registry.enter("orders.create").unwrap().end(Outcome::Success);
+        registry.turn_off();
+        let resource = registry.node("orders.create").unwrap();
+        assert_eq!(resource.guarding(), Guarding::Off);
+        registry.turn_on();
+        assert_eq!(resource.guarding(), Guarding::Lasting(Number(0)));
+        assert!(registry.enter("orders.create").is_err());
+    }
+
+    #[test]
+    fn what_a_counted_plan_holds_goes_with_its_last_call() {
+        let registry = Registry::builder().clock(crate::ManualClock::new()).build();
+        for n in 1..=u32::from(LASTING) + 1 {
+            let rule = crate::IsolationRule::new(n);
+            registry.load(RuleSet::new().isolation("orders.create", rule)).unwrap();
+            drop(registry.enter("orders.create").unwrap());
+        }
+        let resource = registry.node("orders.create").unwrap();
+        let plan = Arc::downgrade(&Guard::into_inner(resource.plan()));
+        let entry = registry.enter("orders.create").unwrap();
+        registry.load(RuleSet::new()).unwrap();
+        assert_eq!(plan.strong_count(), 1, "the call's");
+        drop(entry);
+        assert_eq!(plan.strong_count(), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of leap-runtime, lowest first, as ARCHITECTURE.md lists them.
-const RUNTIME: [&str; 33] = [
+const RUNTIME: [&str; 34] = [
     "sync",
     "named",
     "seldom",
@@ -25,6 +25,7 @@ const RUNTIME: [&str; 33] = [
     "share",
     "context",
     "environment",
+    "plans",
     "resource",
     "roster",
     "entry",

@@ -183,9 +183,9 @@ fn ask_again<A: Answer>(handle: Handle, hold: PlanHold, permits: u32, now: Times
     let plan = resource.held(&hold).expect("it is asked");
     let tell = |rule: &RuleId, moved| tell_transition(resource, rule, moved, now);
     match plan.admit(node.passed(), now, permits, || environment.now(), tell) {
-        Ok((after, held)) => {
+        Ok((after, taken)) => {
             node.enter(after, permits, now);
-            A::passed(Entry::new(handle, hold, held, now, permits))
+            A::passed(Entry::new(handle, hold, taken, now, permits))
         }
         Err(refusal) => turn_away(&handle, permits, &refusal, now),
     }

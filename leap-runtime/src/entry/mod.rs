@@ -78,7 +78,7 @@ pub(crate) fn tell_transition(resource: &Resource, rule: &RuleId, moved: Moved, 
 pub struct Entry {
     resource: Handle,
     /// Held only where a check wants to be told of the end.
-    hold: PlanHold,
+    plan: PlanHold,
     held: Held,
     /// Who calls and from where, if that is known.
     scene: Seldom<Scene>,
@@ -106,10 +106,10 @@ enum Stage {
 
 impl Entry {
     #[inline]
-    fn new(resource: Handle, hold: PlanHold, held: Held, entered: Timestamp, permits: u32) -> Self {
+    fn new(resource: Handle, plan: PlanHold, held: Held, entered: Timestamp, permits: u32) -> Self {
         Self {
             resource,
-            hold,
+            plan,
             held,
             scene: Seldom::default(),
             entered,
@@ -206,7 +206,7 @@ impl Entry {
             scene.charge(added, now);
         }
         if self.held.has_more()
-            && let Some(plan) = self.resource.held(&self.hold)
+            && let Some(plan) = self.resource.held(&self.plan)
         {
             self.held.charge_shadows(plan, added, || environment.now());
         }
@@ -285,7 +285,7 @@ impl Entry {
         if let Some(scene) = &mut *self.scene {
             scene.end(outcome, permits, rt_ns, now);
         }
-        let plan = resource.held(&self.hold);
+        let plan = resource.held(&self.plan);
         if !HAS_RUN {
             cancel_start(node, self.permits, &self.scene, plan, &mut self.held);
         }

@@ -48,7 +48,7 @@ pub(super) struct Lanes {
 
 thread_local! {
     /// Which lane of each resource is this thread's, modulo their number; none at first.
-    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+    pub(super) static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 impl Lanes {
@@ -95,7 +95,7 @@ fn first_number() -> usize {
 /// Somebody else counts in the lane of this thread, which takes the next one.
 #[cold]
 pub(super) fn move_over() {
-    NUMBER.set((NUMBER.get() + 1) % MOST);
+    NUMBER.set(NUMBER.get().wrapping_add(1) % MOST);
 }
 
 /// How often counts have met since a bucket opened.

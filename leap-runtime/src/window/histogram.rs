@@ -81,7 +81,11 @@ impl Histogram {
 
     /// Takes the snapshots that are due, unless somebody is at it. `others` are counted elsewhere.
     #[cold]
-    pub(crate) fn turn<'a>(&self, now: Timestamp, others: impl Iterator<Item = &'a ResponseTimes> + Clone) {
+    pub(crate) fn turn<'a>(
+        &self,
+        now: Timestamp,
+        others: &(impl Iterator<Item = &'a ResponseTimes> + Clone),
+    ) {
         self.minute.turn(now, |slot| {
             for (i, base) in slot.iter().enumerate() {
                 // Relaxed: the ring orders it.
@@ -96,7 +100,7 @@ impl Histogram {
         &self,
         now: Timestamp,
         q: [f64; N],
-        others: impl Iterator<Item = &'a ResponseTimes> + Clone,
+        others: &(impl Iterator<Item = &'a ResponseTimes> + Clone),
     ) -> Option<[Duration; N]> {
         let counts = self.minute.read(now, |view| {
             let base = view.oldest()?;
