@@ -6,5 +6,6 @@ pub mod floor;
 pub mod lanes;
 pub mod measure;
 pub mod memory;
+pub mod processes;
 pub mod results;
 pub mod work;

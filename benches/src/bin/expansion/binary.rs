@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use crate::cargo::{self, Workspace};
+use leap_benches::processes;
+
+use crate::cargo::Workspace;
 use crate::source::Twin;
 
 /// The bytes of a program in memory, by what they are.
@@ -17,7 +19,7 @@ pub(crate) fn both(workspace: &Workspace) -> Result<Option<[Parts; 2]>, String> 
     for twin in Twin::BOTH {
         workspace.cargo(&["build", "--release", "--package", twin.name()])?;
         let program = workspace.program("release", &format!("call-{}", twin.name()));
-        said.push(cargo::run(&mut Command::new(&program))?.stdout);
+        said.push(processes::run(&mut Command::new(&program))?.stdout);
         let file = fs::read(&program).map_err(|error| format!("`{}`: {error}", program.display()))?;
         parts.push(of_elf(&file));
     }

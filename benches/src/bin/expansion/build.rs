@@ -1,6 +1,8 @@
 //! How long it takes to build the twins.
 
-use crate::cargo::{Took, Workspace};
+use leap_benches::processes::Took;
+
+use crate::cargo::Workspace;
 use crate::options::Plan;
 use crate::source::Twin;
 

@@ -31,6 +31,8 @@ mod stack;
 
 use std::process::ExitCode;
 
+use leap_benches::processes;
+
 use self::options::{Options, Plan, Task};
 use self::report::Report;
 
@@ -60,7 +62,7 @@ fn measure(plan: Plan) -> Result<Report, String> {
     let times = build::times(&workspace, plan)?;
     let binaries = binary::both(&workspace)?;
     let stacks = stack::all(&workspace)?;
-    Ok(Report { plan, rustc: cargo::rustc()?, times, binaries, futures: futures::all(), stacks })
+    Ok(Report { plan, rustc: processes::rustc()?, times, binaries, futures: futures::all(), stacks })
 }
 
 fn print(report: &Report, options: &Options) -> ExitCode {
