@@ -16,7 +16,7 @@ use leap_runtime::{Behavior, Clock, FlowRule, Limiter, ManualClock, Precision, S
 use sentinel_core::{EntryBuilder, flow};
 use tokio::runtime::Runtime;
 use tower::{Layer, Service};
-use tower_resilience::ratelimiter::{RateLimiterLayer, WindowType};
+use tower_resilience_ratelimiter::{RateLimiterLayer, WindowType};
 
 use crate::log::INTERVAL;
 

@@ -57,7 +57,7 @@ impl Plan {
         hammered: Duration::from_secs(5),
         idle_times: 10,
         boundaries: 20,
-        saturated: Duration::from_secs(200),
+        saturated: Duration::from_secs(1_000),
         real_idle_times: 2,
         real_boundaries: 6,
     };
