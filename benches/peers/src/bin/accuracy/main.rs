@@ -27,6 +27,7 @@ mod log;
 mod options;
 mod promise;
 mod report;
+mod versions;
 
 use std::process::ExitCode;
 
@@ -49,8 +50,9 @@ fn main() -> ExitCode {
     let report = loads::all(options.plan());
     println!("{report}");
     if let Some(page) = &options.keep {
-        let command = if options.quick { format!("{COMMAND} -- --quick") } else { COMMAND.to_owned() };
-        let text = format!("## Accuracy\n\n{}.\n\n{ABOUT}\n\n{report}", results::taken(&command));
+        let command = format!("{COMMAND}{}", if options.quick { " -- --quick" } else { "" });
+        let (taken, versions) = (results::taken(&command), versions::all());
+        let text = format!("## Accuracy\n\n{taken}; {versions}.\n\n{ABOUT}\n\n{report}");
         if let Err(error) = results::keep(page, "accuracy", &text) {
             return refuse(&format!("`{}`: {error}", page.display()));
         }
