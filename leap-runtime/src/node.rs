@@ -670,7 +670,9 @@ mod models {
 
     #[test]
     fn calls_in_flight_over_lanes_are_told_as_at_one_moment() {
-        loom::model(|| {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
             // All of a model's threads are one to the operating system.
             lanes::NUMBER.set(0);
             let node = Node::new(1, Timestamp::ZERO);
