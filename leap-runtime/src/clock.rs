@@ -103,6 +103,12 @@ const fn nanos(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
 }
 
+/// A fresh reading of a clock, for those who may need one.
+///
+/// Behind a pointer, because hardly any call comes to it: each kind of clock and of caller would have a copy of all that may
+/// ask, a third of what leap adds to a program.
+pub(crate) type Reading<'a> = dyn Fn() -> Timestamp + 'a;
+
 /// Where a registry's time comes from.
 ///
 /// Every decision goes by [`now`](Clock::now). The wall clock labels reports; it may jump as it likes and

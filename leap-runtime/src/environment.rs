@@ -255,7 +255,7 @@ impl Environment {
         let previous = self.system.load_full();
         let system = Arc::new(System::new(rules(&previous), &previous, &self.probe, &|| self.now()));
         self.system.store(Arc::clone(&system));
-        system.catch_up(|| self.now());
+        system.catch_up(&|| self.now());
         self.asks_system.store(system.counts(), Ordering::Relaxed);
     }
 

@@ -64,13 +64,13 @@ impl<C: Clock> Limiter<C> {
         if self.flow.is_paced() {
             self.take_turn(now, n)?;
         }
-        let admitted = self.flow.windows().admit(&self.passed, now, n, || self.clock.now());
+        let admitted = self.flow.windows().admit(&self.passed, now, n, &|| self.clock.now());
         admitted.map(drop).map_err(|Refusal { until, .. }| self.refused(until, now))
     }
 
     fn take_turn(&self, now: Timestamp, n: u64) -> Result<(), Refused> {
         let mut turns = Turns::default();
-        match self.flow.take_turns(&self.passed, now, now, n, &mut turns, || self.clock.now()) {
+        match self.flow.take_turns(&self.passed, now, now, n, &mut turns, &|| self.clock.now()) {
             Ok(None) => Ok(()),
             Ok(Some(start)) => {
                 self.flow.give_back(&turns);

@@ -378,9 +378,9 @@ impl Resource {
             watches: &watches,
             watched: sources.watchers.windows(),
         };
-        let plan = Arc::new(Plan::new(parts, &previous, passed, reading));
+        let plan = Arc::new(Plan::new(parts, &previous, passed, &reading));
         self.plans.publish(&plan, self.environment.guards(&self.name));
-        let to_wake = plan.settle(&previous, passed, reading);
+        let to_wake = plan.settle(&previous, passed, &reading);
         drop(watches);
         drop(sources);
         to_wake

@@ -13,7 +13,7 @@ use super::shadow::ShadowHeld;
 use super::system::{self, System};
 use super::{Around, Arrival, Pace, Plan, Stop, Tell, overloaded, used_up};
 use crate::blocked::{By, Refusal};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::event::Outcome;
 use crate::rule::RuleId;
 use crate::seldom::Seldom;
@@ -113,25 +113,25 @@ impl Held {
         system: Option<&Arc<System>>,
         request: &Request<'_>,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) {
         let shadows = plan.shadows().iter().enumerate();
         let shadows: Vec<_> =
-            shadows.filter_map(|(i, shadow)| shadow.ask_passed(i, request, now, &reading)).collect();
+            shadows.filter_map(|(i, shadow)| shadow.ask_passed(i, request, now, reading)).collect();
         if !shadows.is_empty() {
             self.more().shadows = shadows;
         }
         if let Some(system) = system
-            && let Some(held) = system.ask_shadows(request.permits, now, &reading)
+            && let Some(held) = system.ask_shadows(request.permits, now, reading)
         {
             self.more().system_shadows = Some((Arc::clone(system), held));
         }
     }
 
     /// The call has charged `n` permits: so it would have where it had been let through by a rule in shadow.
-    pub(crate) fn charge_shadows(&self, plan: &Plan, n: u64, reading: impl Fn() -> Timestamp) {
+    pub(crate) fn charge_shadows(&self, plan: &Plan, n: u64, reading: &Reading<'_>) {
         if let Some(more) = &*self.more {
-            more.shadows.iter().for_each(|held| held.charge(plan, n, &reading));
+            more.shadows.iter().for_each(|held| held.charge(plan, n, reading));
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a> Reservation<'a> {
     pub(super) fn pass_breakers(
         &mut self,
         now: &mut Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
         mut tell: impl FnMut(&RuleId, Moved),
     ) -> Result<(), Refusal<'a>> {
         for breaker in &self.plan.breakers {
@@ -327,25 +327,25 @@ impl<'a> Taking<'a> {
         gates: &Selected<'a>,
         pace: Pace<'a>,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Pace<'a>, Refusal<'a>> {
         let Arrival { request, system, .. } = *arrival;
         let (plan, n) = (self.plan, request.permits);
         let pace = match plan.n_paces(request, gates) {
             0 => pace,
-            1 if pace.start.is_none() => self.take_turns(arrival, gates, pace, now, &reading)?,
-            _ => self.take_turns_together(arrival, gates, pace, now, &reading)?,
+            1 if pace.start.is_none() => self.take_turns(arrival, gates, pace, now, reading)?,
+            _ => self.take_turns_together(arrival, gates, pace, now, reading)?,
         };
         if let Some(system) = system {
-            let held = system.admit(n, now, &reading).map_err(overloaded)?;
+            let held = system.admit(n, now, reading).map_err(overloaded)?;
             self.taken.system = Some((Arc::clone(system), held));
         }
         for hot in plan.hot().iter().filter(|hot| !hot.is_paced()) {
             let Some(key) = hot.key_of(request.keys) else { continue };
-            let taken = hot.take(key, n, now, now, &reading).map_err(|refused| used_up(hot, refused))?;
+            let taken = hot.take(key, n, now, now, reading).map_err(|refused| used_up(hot, refused))?;
             self.taken.hold(taken.hold);
         }
-        gates.admit(n.into(), now, pace.at(now), &reading)?;
+        gates.admit(n.into(), now, pace.at(now), reading)?;
         Ok(pace)
     }
 
@@ -357,7 +357,7 @@ impl<'a> Taking<'a> {
         gates: &Selected<'a>,
         mut pace: Pace<'a>,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Pace<'a>, Refusal<'a>> {
         let plan = self.plan;
         loop {
@@ -383,7 +383,7 @@ impl<'a> Taking<'a> {
         gates: &Selected<'a>,
         mut pace: Pace<'a>,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Pace<'a>, Refusal<'a>> {
         let Arrival { request, passed, .. } = *arrival;
         let (plan, n, at_least) = (self.plan, request.permits, pace.at(now));

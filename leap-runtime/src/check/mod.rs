@@ -47,7 +47,7 @@ use self::past::{Parked, Past};
 use self::shadow::{Shadow, Surroundings};
 use self::system::{System, SystemRefusal};
 use crate::blocked::{By, HotFull, Refusal};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::event::Outcome;
 use crate::key::Key;
 use crate::rule::{AuthorityRule, FlowRule, IsolationRule, Mode, Relation, Rule, RuleId, RuleKind};
@@ -182,12 +182,7 @@ impl<'a> From<Refusal<'a>> for Stop<'a> {
 impl Plan {
     /// The plan of these rules, keeping the live state that `previous` has of the same ones. It is to be
     /// [settled](Self::settle) once it is published.
-    pub(crate) fn new(
-        parts: Parts<'_>,
-        previous: &Self,
-        passed: &AtomicU64,
-        reading: impl Fn() -> Timestamp,
-    ) -> Self {
+    pub(crate) fn new(parts: Parts<'_>, previous: &Self, passed: &AtomicU64, reading: &Reading<'_>) -> Self {
         let Parts { rules, customs, watches, watched } = parts;
         let has = |rules: &[(RuleId, Rule)], id: &RuleId| {
             rules.iter().any(|(other, rule)| other == id && rule.mode() != Mode::Shadow)
@@ -214,7 +209,7 @@ impl Plan {
             let heirs = || ids().filter(|id| descends(id) && !stood(id));
             heirs().find(|id| was_on(id)).or_else(|| heirs().next()).cloned()
         };
-        let plan = Self::after(at_work, &past, watches, passed, &reading);
+        let plan = Self::after(at_work, &past, watches, passed, reading);
 
         let named = flow_rules(&rules).filter(|rule| rule.mode() != Mode::Off);
         let named = flow::scoped::named(named);
@@ -222,7 +217,7 @@ impl Plan {
         let shadows = shadowed.iter().map(|(id, rule)| {
             let standing = standing.iter().find(|shadow| shadow.id() == id).copied();
             let takes_permits = heir.as_ref() == Some(id);
-            Shadow::new(id, rule, standing, descends(id), takes_permits, around, &reading)
+            Shadow::new(id, rule, standing, descends(id), takes_permits, around, reading)
         });
         let shadows: Box<[_]> = shadows.collect();
         let needs_more = plan.needs_more || !customs.is_empty() || !shadows.is_empty();
@@ -241,7 +236,7 @@ impl Plan {
         past: &Past<'_>,
         watches: &[&Watches],
         passed: &AtomicU64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let now = reading();
         let (mut on, mut off, mut own) = (Sorted::default(), Sorted::default(), vec![]);
@@ -304,14 +299,9 @@ impl Plan {
     /// To be called once this plan is published in place of `previous`, in the order in which plans are: writes what calls
     /// of the other one left unwritten, and lets those go on who wait for what it makes room for. What calls of the other
     /// one move from now on is told of the breakers that decide here.
-    pub(crate) fn settle(
-        &self,
-        previous: &Self,
-        passed: &AtomicU64,
-        reading: impl Fn() -> Timestamp,
-    ) -> ToWake {
-        self.catch_up(passed, &reading);
-        self.shadows().iter().for_each(|shadow| shadow.catch_up(&reading));
+    pub(crate) fn settle(&self, previous: &Self, passed: &AtomicU64, reading: &Reading<'_>) -> ToWake {
+        self.catch_up(passed, reading);
+        self.shadows().iter().for_each(|shadow| shadow.catch_up(reading));
         self.breakers.iter().for_each(|breaker| breaker.set_told(true));
         self.shadows()
             .iter()
@@ -320,10 +310,10 @@ impl Plan {
         Isolation::settle(self.isolation.as_ref(), previous.isolation.as_ref())
     }
 
-    fn catch_up(&self, passed: &AtomicU64, reading: impl Fn() -> Timestamp) {
-        self.flow.windows().catch_up(passed, &reading);
+    fn catch_up(&self, passed: &AtomicU64, reading: &Reading<'_>) {
+        self.flow.windows().catch_up(passed, reading);
         if let Some(extras) = &self.extras {
-            extras.scoped.catch_up(&reading);
+            extras.scoped.catch_up(reading);
         }
     }
 
@@ -375,10 +365,10 @@ impl Plan {
         kind: RuleKind,
         request: &Request<'_>,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) {
         for shadow in self.shadows().iter().filter(|shadow| shadow.kind() == kind) {
-            shadow.ask_blocked(request, now, &reading);
+            shadow.ask_blocked(request, now, reading);
         }
     }
 
@@ -423,7 +413,7 @@ impl Plan {
         passed: &AtomicU64,
         now: Timestamp,
         n: u32,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(Option<u64>, Generations), Doubt> {
         let mut generations = Generations::default();
         for (i, breaker) in self.breakers.iter().enumerate() {
@@ -460,11 +450,11 @@ impl Plan {
         passed: &AtomicU64,
         mut now: Timestamp,
         n: u32,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
         tell: impl FnMut(&RuleId, Moved),
     ) -> Result<(u64, Held), Refusal<'_>> {
         let mut reservation = Reservation::new(self);
-        reservation.pass_breakers(&mut now, &reading, tell)?;
+        reservation.pass_breakers(&mut now, reading, tell)?;
         if let Some(isolation) = &self.isolation {
             isolation.take(n)?;
             reservation.permits = n;
@@ -477,7 +467,7 @@ impl Plan {
     pub(crate) fn greet<'a>(
         &'a self,
         arrival: &Arrival<'a>,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'a>> {
         if let Some(extras) = &self.extras {
             let denied = |rule| Refusal { rule, by: By::Authority, until: None };
@@ -501,16 +491,16 @@ impl Plan {
         let Arrival { request, waiting, mut now, .. } = *arrival;
         let reading = || around.reading();
         let mut reservation = Reservation::new(self);
-        reservation.pass_breakers(&mut now, reading, |rule, moved| around.tell(rule, moved))?;
+        reservation.pass_breakers(&mut now, &reading, |rule, moved| around.tell(rule, moved))?;
         let place = match hand {
             Hand::Empty => reservation.take_permits(None, request.permits, now, around)?,
             Hand::Permits(ticket) => reservation.take_permits(Some(ticket), request.permits, now, around)?,
             Hand::Place(place) => reservation.take_permits_placed(place, request.permits)?,
         };
-        let gates = self.ask_all(request, place.is_some(), now, reading)?;
+        let gates = self.ask_all(request, place.is_some(), now, &reading)?;
         let place = self.ask_flow(place, arrival, now, around)?;
         let mut taking = Taking::new(self);
-        let when = taking.commit(arrival, &gates, Pace { start, by: None }, now, reading)?;
+        let when = taking.commit(arrival, &gates, Pace { start, by: None }, now, &reading)?;
 
         let n = u64::from(request.permits);
         let start = when.start.filter(|start| *start > now);
@@ -544,16 +534,16 @@ impl Plan {
         request: &Request<'a>,
         has_place: bool,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Selected<'a>, Refusal<'a>> {
         let Some(extras) = &self.extras else { return Ok(Selected::default()) };
         if has_place {
-            extras.ask(request, now, &reading)?;
+            extras.ask(request, now, reading)?;
         } else {
-            extras.meet(request, now, &reading)?;
+            extras.meet(request, now, reading)?;
         }
-        let gates = extras.scoped.select(request.origin, request.entrance, now, &reading);
-        gates.ask(request.permits.into(), now, &reading)?;
+        let gates = extras.scoped.select(request.origin, request.entrance, now, reading);
+        gates.ask(request.permits.into(), now, reading)?;
         Ok(gates)
     }
 
@@ -571,8 +561,8 @@ impl Plan {
             return Ok(place);
         }
         let n = request.permits.into();
-        self.flow.ask_turns(passed, now, n, || around.reading())?;
-        match self.flow.windows().ask_before(place.as_ref(), passed, now, n, || around.reading()) {
+        self.flow.ask_turns(passed, now, n, &|| around.reading())?;
+        match self.flow.windows().ask_before(place.as_ref(), passed, now, n, &|| around.reading()) {
             Ok(()) => Ok(place),
             Err(refusal) => Err(self.refused(place, refusal, arrival, now, around)),
         }
@@ -589,8 +579,8 @@ impl Plan {
         let (windows, reading) = (self.flow.windows(), || around.reading());
         let (passed, n) = (arrival.passed, arrival.request.permits.into());
         let admitted = match &mut place {
-            Some(place) => windows.admit_placed(place, passed, now, n, reading),
-            None => windows.admit(passed, now, n, reading),
+            Some(place) => windows.admit_placed(place, passed, now, n, &reading),
+            None => windows.admit(passed, now, n, &reading),
         };
         admitted.map_err(|refusal| self.refused(place, refusal, arrival, now, around))
     }
@@ -610,7 +600,7 @@ impl Plan {
             (Some(place), Some(until)) if place.lasts_until(until) => Stop::Place(place, until),
             (None, _) if request.priority && around.can_wait() => {
                 let n = request.permits.into();
-                match self.flow.windows().take_place(passed, now, n, || around.reading()) {
+                match self.flow.windows().take_place(passed, now, n, &|| around.reading()) {
                     Some(place) => {
                         let until = place.until();
                         Stop::Place(place, until)
@@ -626,24 +616,24 @@ impl Plan {
     pub(crate) fn peek<'a>(
         &'a self,
         arrival: &Arrival<'a>,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'a>> {
         let Arrival { request, passed, now, .. } = *arrival;
-        self.greet(arrival, &reading)?;
+        self.greet(arrival, reading)?;
         self.breakers.iter().try_for_each(|breaker| breaker.peek(now))?;
         self.isolation.iter().try_for_each(|isolation| isolation.peek(request.permits))?;
         if let Some(extras) = &self.extras {
-            extras.ask(request, now, &reading)?;
+            extras.ask(request, now, reading)?;
             let gates = extras.scoped.look(request.origin, request.entrance, now);
-            gates.peek(request.permits.into(), now, &reading)?;
-            self.flow.peek(passed, now, request.permits.into(), &reading)?;
+            gates.peek(request.permits.into(), now, reading)?;
+            self.flow.peek(passed, now, request.permits.into(), reading)?;
             let pace = Pace { start: None, by: None };
             if self.n_paces(request, &gates) > 1 {
-                patiently(now, &reading, |now| self.start(arrival, &gates, pace, now, &reading))?;
+                patiently(now, reading, |now| self.start(arrival, &gates, pace, now, reading))?;
             }
             return Ok(());
         }
-        self.flow.peek(passed, now, request.permits.into(), &reading)
+        self.flow.peek(passed, now, request.permits.into(), reading)
     }
 
     /// How many of those that may have a call wait for its turn there are.
@@ -667,7 +657,7 @@ impl Plan {
         gates: &Selected<'a>,
         mut pace: Pace<'a>,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Pace<'a>, Refusal<'a>> {
         let Arrival { request, passed, .. } = *arrival;
         let n = request.permits;
@@ -743,12 +733,7 @@ fn flow_rules(rules: &[(RuleId, Rule)]) -> impl Iterator<Item = &FlowRule> {
 
 impl Extras {
     /// Asks the hot parameters, and the flow rules that watch other resources.
-    fn ask(
-        &self,
-        request: &Request<'_>,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'_>> {
+    fn ask(&self, request: &Request<'_>, now: Timestamp, reading: &Reading<'_>) -> Result<(), Refusal<'_>> {
         for hot in &self.hot {
             if let Some(key) = hot.key_of(request.keys) {
                 let peeked = hot.peek(key, request.permits, now, reading);
@@ -759,12 +744,7 @@ impl Extras {
     }
 
     /// As [`ask`](Self::ask), for a call that has just come: hot parameters note it, whatever becomes of it.
-    fn meet(
-        &self,
-        request: &Request<'_>,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'_>> {
+    fn meet(&self, request: &Request<'_>, now: Timestamp, reading: &Reading<'_>) -> Result<(), Refusal<'_>> {
         for hot in &self.hot {
             match hot.key_of(request.keys) {
                 Some(key) => {

@@ -14,7 +14,7 @@ use super::flow::associated::Watches;
 use super::past::Past;
 use super::{Admitted, Around, Arrival, Hand, Held, Plan, Stop, Tell};
 use crate::blocked::{By, Refusal};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::event::Outcome;
 use crate::rule::{Mode, Rule, RuleId, RuleKind};
 use crate::sync::{AtomicU64, Ordering};
@@ -69,7 +69,7 @@ impl Shadow {
         descends: bool,
         takes_permits: bool,
         around: Surroundings<'_>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let Surroundings { previous, passed, watches, named } = around;
         let is_same = |standing: &&Self| standing.rule == *rule;
@@ -122,7 +122,7 @@ impl Shadow {
     }
 
     /// Writes what calls that went by the shadow before left unwritten.
-    pub(super) fn catch_up(&self, reading: impl Fn() -> Timestamp) {
+    pub(super) fn catch_up(&self, reading: &Reading<'_>) {
         self.plan.catch_up(&self.words.passed, reading);
     }
 
@@ -132,7 +132,7 @@ impl Shadow {
         place: usize,
         request: &Request<'_>,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Option<ShadowHeld> {
         let (word, held) = self.ask(request, now, reading);
         self.figures.note(word, false);
@@ -142,12 +142,7 @@ impl Shadow {
     }
 
     /// Asks about a call that was blocked, and so does not run.
-    pub(super) fn ask_blocked(
-        &self,
-        request: &Request<'_>,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) {
+    pub(super) fn ask_blocked(&self, request: &Request<'_>, now: Timestamp, reading: &Reading<'_>) {
         let (word, held) = self.ask(request, now, reading);
         self.figures.note(word, true);
         if let Some(mut held) = held {
@@ -156,12 +151,7 @@ impl Shadow {
     }
 
     /// What the rule says, and what it then holds of the call if that would pass.
-    fn ask(
-        &self,
-        request: &Request<'_>,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> (Word, Option<Held>) {
+    fn ask(&self, request: &Request<'_>, now: Timestamp, reading: &Reading<'_>) -> (Word, Option<Held>) {
         let Words { passed, waiting } = &*self.words;
         let request = &Request { priority: false, ..*request };
         let arrival = Arrival { request, system: None, passed, waiting, now };
@@ -211,20 +201,20 @@ impl ShadowHeld {
     }
 
     /// The call, which the shadow would have let through, has charged `n` more permits.
-    pub(super) fn charge(&self, plan: &Plan, n: u64, reading: impl Fn() -> Timestamp) {
+    pub(super) fn charge(&self, plan: &Plan, n: u64, reading: &Reading<'_>) {
         let Shadow { plan, words, .. } = &plan.shadows()[self.place];
         plan.flow.charge(&words.passed, n, reading);
     }
 }
 
 /// Nobody is around a shadow but a clock.
-struct Alone<'a, R> {
-    reading: &'a R,
+struct Alone<'a> {
+    reading: &'a Reading<'a>,
     /// Whether calls may be told to wait. Nobody is to queue for permits: that would be seen in the word.
     can_wait: bool,
 }
 
-impl<R: Fn() -> Timestamp> Around for Alone<'_, R> {
+impl Around for Alone<'_> {
     fn reading(&self) -> Timestamp {
         (self.reading)()
     }

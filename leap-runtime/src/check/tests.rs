@@ -10,7 +10,7 @@ use crate::rule::{Behavior, FlowRule, IsolationRule, RuleKind};
 fn calls_of_a_resource_without_rules_go_the_short_way() {
     assert!(Plan::default().is_plain());
     let before = Plan::default();
-    assert!(Plan::new(Parts::default(), &before, &AtomicU64::new(0), || Timestamp::ZERO).is_plain());
+    assert!(Plan::new(Parts::default(), &before, &AtomicU64::new(0), &|| Timestamp::ZERO).is_plain());
 }
 
 /// A13: the windows come after the isolation, and are made slow. Permits that are committed and not written make each
@@ -24,7 +24,7 @@ fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
         (RuleId::new(None, RuleKind::Isolation, 0), Rule::Isolation(IsolationRule::new(10))),
     ];
     let passed = AtomicU64::new(0);
-    let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, || Timestamp::ZERO);
+    let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, &|| Timestamp::ZERO);
     passed.fetch_add(100, Ordering::Relaxed);
 
     let now = Timestamp::from_millis(10_000);
@@ -38,7 +38,7 @@ fn a_slow_check_after_the_isolation_lets_nobody_exceed_it() {
         now.saturating_sub(Duration::from_secs(5))
     };
     let call = || {
-        let admitted = plan.admit(&passed, now, 1, slow_reading, |_, _| {});
+        let admitted = plan.admit(&passed, now, 1, &slow_reading, |_, _| {});
         if admitted.is_err() {
             n_refused.fetch_add(1, Ordering::Relaxed);
         }

@@ -160,7 +160,7 @@ fn ask<A: Answer>(handle: Handle, asked: impl Asked, permits: u32, now: Timestam
     let resource: &Resource = &handle;
     let (node, environment) = (resource.node(), resource.environment());
     let plan = asked.plan(resource);
-    match plan.try_admit(node.passed(), now, permits, || environment.now()) {
+    match plan.try_admit(node.passed(), now, permits, &|| environment.now()) {
         Ok((after, generations)) => {
             match after {
                 Some(after) => node.enter(after, permits, now),
@@ -182,7 +182,7 @@ fn ask_again<A: Answer>(handle: Handle, hold: PlanHold, permits: u32, now: Times
     let (node, environment) = (resource.node(), resource.environment());
     let plan = resource.held(&hold).expect("it is asked");
     let tell = |rule: &RuleId, moved| tell_transition(resource, rule, moved, now);
-    match plan.admit(node.passed(), now, permits, || environment.now(), tell) {
+    match plan.admit(node.passed(), now, permits, &|| environment.now(), tell) {
         Ok((after, taken)) => {
             node.enter(after, permits, now);
             A::passed(Entry::new(handle, hold, taken, now, permits))
@@ -241,7 +241,7 @@ pub(crate) fn peek(handle: &Handle, request: &Request<'_>) -> Result<(), Blocked
     let arrival =
         Arrival { request, system: system.as_ref(), passed: node.passed(), waiting: node.waiting(), now };
     let plan = handle.plan();
-    let peeked = plan.peek(&arrival, || environment.now());
+    let peeked = plan.peek(&arrival, &|| environment.now());
     peeked.map_err(|refusal| Blocked::new(handle.to_name(), request.permits, &refusal, now))
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn peek_new(environment: &Environment, name: &str, request: &Request<
         return Ok(());
     }
     let Some(system) = environment.system_for(request) else { return Ok(()) };
-    let peeked = system.peek(request.permits, now, || environment.now()).map_err(overloaded);
+    let peeked = system.peek(request.permits, now, &|| environment.now()).map_err(overloaded);
     peeked.map_err(|refusal| Blocked::new(Name::Shared(name.into()), request.permits, &refusal, now))
 }
 
@@ -274,7 +274,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
         Arrival { request, system: system.as_ref(), passed: node.passed(), waiting: node.waiting(), now };
     let way = Way { resource, caller, now };
 
-    let admitted = plan.greet(&arrival, || environment.now()).map_err(Stop::Refused).and_then(|()| {
+    let admitted = plan.greet(&arrival, &|| environment.now()).map_err(Stop::Refused).and_then(|()| {
         let asked = AskedChecks::all(environment, resource.name(), plan.customs(), &arrival)?;
         if asked.n > 0 {
             // Whoever was asked may have taken its time, and windows go by the present.
@@ -296,7 +296,7 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             if let Some(scene) = &mut scene {
                 scene.pass(request.permits, start.is_some(), now);
             }
-            held.ask_shadows(&plan, system.as_ref(), request, now, || environment.now());
+            held.ask_shadows(&plan, system.as_ref(), request, now, &|| environment.now());
             let wants_the_end = plan.wants_the_end() || !plan.customs().is_empty() || held.has_more();
             let hold = if wants_the_end { plan.into() } else { PlanHold::default() };
             let mut entry = Entry::new(handle.clone(), hold, held, now, request.permits);
@@ -321,9 +321,9 @@ fn begin_at(handle: &Handle, request: &Request<'_>, caller: Caller, hand: Hand, 
             }
             match (refusal.rule.kind(), &system) {
                 (RuleKind::System, Some(system)) => {
-                    system.ask_shadows_blocked(request.permits, now, || environment.now());
+                    system.ask_shadows_blocked(request.permits, now, &|| environment.now());
                 }
-                (kind, _) => plan.ask_shadows(kind, request, now, || environment.now()),
+                (kind, _) => plan.ask_shadows(kind, request, now, &|| environment.now()),
             }
             turn_away(handle, request.permits, &refusal, now)
         }
@@ -404,7 +404,7 @@ fn turn_away_late(again: &Again, blocked: Blocked) -> Blocked {
     handle.node().block(blocked.cause(), permits, now);
     again.request.with(|request| {
         // Only an isolation has calls wait that it then blocks.
-        handle.plan().ask_shadows(RuleKind::Isolation, request, now, || handle.environment().now());
+        handle.plan().ask_shadows(RuleKind::Isolation, request, now, &|| handle.environment().now());
         let context = Context::of_call(request.entrance, request.origin);
         if let Some(scene) = Scene::of(handle, request, context, now) {
             scene.block(blocked.cause(), permits, now);

@@ -199,7 +199,7 @@ impl Entry {
             return 0;
         }
         let (node, environment) = (self.resource.node(), self.resource.environment());
-        let added = self.resource.plan().flow().charge(node.passed(), n, || environment.now());
+        let added = self.resource.plan().flow().charge(node.passed(), n, &|| environment.now());
         let now = environment.now();
         node.charge(added, now);
         if let Some(scene) = &*self.scene {
@@ -208,7 +208,7 @@ impl Entry {
         if self.held.has_more()
             && let Some(plan) = self.resource.held(&self.plan)
         {
-            self.held.charge_shadows(plan, added, || environment.now());
+            self.held.charge_shadows(plan, added, &|| environment.now());
         }
         self.charged += added;
         added

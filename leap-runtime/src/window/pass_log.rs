@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Answer;
 use crate::{
-    clock::Timestamp,
+    clock::{Reading, Timestamp},
     sync::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed},
@@ -233,7 +233,7 @@ impl PassLog {
         limit: u64,
         interval_ns: u64,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Answer {
         debug_assert!(limit <= self.len(), "a limit of {limit} asked of a log of {}", self.len());
         debug_assert!(n > 0 && interval_ns > 0, "{n} permits per {interval_ns} ns");
@@ -294,7 +294,7 @@ impl PassLog {
     /// Writes whatever is committed and not written, as passing just now.
     ///
     /// For a loader that has just published a log: calls that decided before that did not write it.
-    pub(crate) fn fill(&self, total: &AtomicU64, reading: impl Fn() -> Timestamp) {
+    pub(crate) fn fill(&self, total: &AtomicU64, reading: &Reading<'_>) {
         // Acquire: as in `catch_up`.
         let passed = total.load(Acquire);
         self.write_missing(total, self.number(passed) + 1 - self.len(), passed, reading);
@@ -302,7 +302,7 @@ impl PassLog {
 
     /// A number from `leaving` on is not written although `passed` says that it is committed.
     #[cold]
-    fn catch_up(&self, total: &AtomicU64, passed: u64, leaving: u64, reading: impl Fn() -> Timestamp) {
+    fn catch_up(&self, total: &AtomicU64, passed: u64, leaving: u64, reading: &Reading<'_>) {
         // Otherwise `passed` is stale: the slot may have gone to a later lap, and nothing is missing.
         // Acquire: the reading below is to be taken after whoever committed `passed` took its own.
         if total.load(Acquire) == passed {
@@ -312,7 +312,7 @@ impl PassLog {
 
     /// Writes the numbers from `first` to the one of `passed`, a value loaded from `total`, with a reading
     /// taken here.
-    fn write_missing(&self, total: &AtomicU64, first: u64, passed: u64, reading: impl Fn() -> Timestamp) {
+    fn write_missing(&self, total: &AtomicU64, first: u64, passed: u64, reading: &Reading<'_>) {
         // Their own readings came before their commits, and those before this one. The microsecond pays for
         // processors that execute a reading early and whose counters are not quite equal.
         let time = self.stored(Timestamp::from_nanos(reading().as_nanos().saturating_add(1_000)));

@@ -194,7 +194,7 @@ mod tests {
         }
 
         fn pass(&self, ms: u64, n: u64) {
-            self.windows.admit(&self.passed, at(ms), n, || at(ms)).unwrap();
+            self.windows.admit(&self.passed, at(ms), n, &|| at(ms)).unwrap();
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn what_is_charged_to_the_other_resource_counts() {
         let mut related = Related::default();
         let (associated, _watches) = associated(&mut related, &[watching(5.0, Precision::Exact, 100)]);
-        assert_eq!(related.windows.charge(&related.passed, 7, || at(0)), 7);
+        assert_eq!(related.windows.charge(&related.passed, 7, &|| at(0)), 7);
         assert!(associated.ask(1, at(0)).is_err());
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use self::throttle::{FINEST, LASTING, Throttle, Turn};
 use self::windows::Windows;
 use crate::blocked::Refusal;
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::rule::{FlowRule, Mode, RuleId, RuleKind};
 use crate::sync::AtomicU64;
 use crate::window::LeapArray;
@@ -59,7 +59,7 @@ impl Flow {
         rules: &[(RuleId, FlowRule)],
         previous: &Self,
         total: &AtomicU64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         Self::after(rules, previous, &[], total, reading)
     }
@@ -71,13 +71,13 @@ impl Flow {
         previous: &Self,
         others: &[(&Self, &AtomicU64)],
         total: &AtomicU64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         Self::with_lines(rules, previous, others, total, reading, FINEST)
     }
 
     /// The flow of one rule that is never built anew.
-    pub(crate) fn alone(rule: FlowRule, total: &AtomicU64, reading: &impl Fn() -> Timestamp) -> Self {
+    pub(crate) fn alone(rule: FlowRule, total: &AtomicU64, reading: &Reading<'_>) -> Self {
         let rules = [(RuleId::new(None, RuleKind::Flow, 0), rule.with_mode(Mode::Enforce))];
         Self::with_lines(&rules, &Self::default(), &[], total, reading, LASTING)
     }
@@ -87,7 +87,7 @@ impl Flow {
         previous: &Self,
         others: &[(&Self, &AtomicU64)],
         total: &AtomicU64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
         finest: u32,
     ) -> Self {
         let windows: Vec<_> = others.iter().map(|(other, before)| (&other.windows, *before)).collect();
@@ -154,9 +154,9 @@ impl Flow {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
-        patiently(now, &reading, |now| self.start(total, now, now, n))?;
+        patiently(now, reading, |now| self.start(total, now, now, n))?;
         self.windows.peek(total, now, n, reading)
     }
 
@@ -166,10 +166,10 @@ impl Flow {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
         if self.is_paced() {
-            patiently(now, &reading, |now| self.start(total, now, now, n))
+            patiently(now, reading, |now| self.start(total, now, now, n))
                 .inspect_err(|_| self.note_demand(total, now))?;
         }
         Ok(())
@@ -186,9 +186,9 @@ impl Flow {
         at_least: Timestamp,
         n: u64,
         turns: &mut Turns,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Option<Timestamp>, Refusal<'_>> {
-        patiently(now, &reading, |now| self.try_turns(total, now, at_least, n, turns))
+        patiently(now, reading, |now| self.try_turns(total, now, at_least, n, turns))
     }
 
     fn try_turns(
@@ -242,7 +242,7 @@ impl Flow {
     }
 
     /// Adds up to `n` permits without asking, as [`Windows::charge`] does.
-    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: impl Fn() -> Timestamp) -> u64 {
+    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: &Reading<'_>) -> u64 {
         if self.is_paced() {
             let now = clock();
             self.throttles.iter().for_each(|throttle| throttle.open(total, now));
@@ -283,7 +283,7 @@ impl Flow {
 /// moment.
 pub(crate) fn patiently<'a, T>(
     mut now: Timestamp,
-    reading: &impl Fn() -> Timestamp,
+    reading: &Reading<'_>,
     mut ask: impl FnMut(Timestamp) -> Result<T, Refusal<'a>>,
 ) -> Result<T, Refusal<'a>> {
     loop {

@@ -61,7 +61,7 @@ fn kept(rules: &'static [fn() -> FlowRule], pays_before: bool, calls: &[&[Call]]
                 for Call { at, n, is_cancelled } in calls {
                     let now = Timestamp::from_millis(at);
                     let mut turns = Turns::default();
-                    match flow.take_turns(&total, now, now, n, &mut turns, || now).ok() {
+                    match flow.take_turns(&total, now, now, n, &mut turns, &|| now).ok() {
                         Some(Some(start)) => {
                             assert!(start.since(now) <= Duration::from_millis(MAX_WAIT_MS));
                             if is_cancelled {
@@ -131,7 +131,7 @@ fn two_throttles_at_once() {
 /// How many of `n` calls pass at `at` ms.
 fn burst(flow: &Flow, total: &AtomicU64, at: u64, n: usize) -> usize {
     let now = Timestamp::from_millis(at);
-    (0..n).filter(|_| flow.windows().admit(total, now, 1, || now).is_ok()).count()
+    (0..n).filter(|_| flow.windows().admit(total, now, 1, &|| now).is_ok()).count()
 }
 
 /// Who comes first in a second works out its tokens, and the others find them: as one thread would.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::{Flow, Turns};
 use crate::blocked::{By, Refusal};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::rule::{FlowRule, Relation, RuleId};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -84,28 +84,22 @@ impl Gate {
     }
 
     /// The same word with the flow of another rule. [`catch_up`](Self::catch_up) is to be called once it stands.
-    fn renewed(
-        &self,
-        id: RuleId,
-        rule: &FlowRule,
-        generation: u64,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Self {
+    fn renewed(&self, id: RuleId, rule: &FlowRule, generation: u64, reading: &Reading<'_>) -> Self {
         let word = Arc::clone(&self.word);
         let flow = Flow::new(&[(id, rule.clone())], &self.flow, &word.admitted, reading);
         Self { word, flow, generation, beside_until: self.beside_until }
     }
 
-    fn catch_up(&self, reading: &impl Fn() -> Timestamp) {
+    fn catch_up(&self, reading: &Reading<'_>) {
         self.flow.windows().catch_up(&self.word.admitted, reading);
     }
 
-    fn peek(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
+    fn peek(&self, n: u64, now: Timestamp, reading: &Reading<'_>) -> Result<(), Refusal<'_>> {
         self.flow.peek(&self.word.admitted, now, n, reading)
     }
 
     /// As [`peek`](Self::peek), for a call that is on its way in.
-    fn ask(&self, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Result<(), Refusal<'_>> {
+    fn ask(&self, n: u64, now: Timestamp, reading: &Reading<'_>) -> Result<(), Refusal<'_>> {
         let admitted = &self.word.admitted;
         self.flow.ask_turns(admitted, now, n, reading)?;
         self.flow.windows().ask_before(None, admitted, now, n, reading)
@@ -117,7 +111,7 @@ impl Gate {
         n: u64,
         now: Timestamp,
         start: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
         self.flow.windows().admit(&self.word.admitted, now, n, reading)?;
         // Relaxed: read only by who holds the last `Arc`, and so has acquired it.
@@ -142,7 +136,7 @@ impl Scoped {
     pub(crate) fn new<'p>(
         rules: &[(RuleId, FlowRule)],
         previous: impl IntoIterator<Item = &'p Self>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         Self::with_places(ORIGINS_MAX, rules, previous, reading)
     }
@@ -151,7 +145,7 @@ impl Scoped {
         most: usize,
         rules: &[(RuleId, FlowRule)],
         previous: impl IntoIterator<Item = &'p Self>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let previous: Vec<_> = previous.into_iter().flat_map(|previous| &previous.rules).collect();
         let scoped = |(id, rule): &(RuleId, FlowRule)| {
@@ -180,10 +174,10 @@ impl Scoped {
     }
 
     /// Writes what calls that went by the previous windows left unwritten.
-    pub(crate) fn catch_up(&self, reading: impl Fn() -> Timestamp) {
+    pub(crate) fn catch_up(&self, reading: &Reading<'_>) {
         for rule in &self.rules {
             if let Gates::One(gate) = &rule.gates {
-                gate.catch_up(&reading);
+                gate.catch_up(reading);
             }
         }
     }
@@ -231,7 +225,7 @@ impl Scoped {
         origin: Option<&str>,
         entrance: Option<&str>,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Selected<'_> {
         let mut selected = Selected::default();
         for (rule, origin) in self.rules_for(origin, entrance) {
@@ -305,12 +299,7 @@ impl<'a> Selected<'a> {
     }
 
     /// Would `n` permits of this call get through all gates? The first rule that refuses is named, with the latest moment of all.
-    pub(crate) fn ask(
-        &self,
-        n: u64,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'a>> {
+    pub(crate) fn ask(&self, n: u64, now: Timestamp, reading: &Reading<'_>) -> Result<(), Refusal<'a>> {
         let mut verdict = Verdict::new(now);
         for Chosen { rule, gate } in self.iter() {
             verdict.hear(rule, &gate.ask(n, now, reading));
@@ -319,12 +308,7 @@ impl<'a> Selected<'a> {
     }
 
     /// As [`ask`](Self::ask), for a call that is only asked about.
-    pub(crate) fn peek(
-        &self,
-        n: u64,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Result<(), Refusal<'a>> {
+    pub(crate) fn peek(&self, n: u64, now: Timestamp, reading: &Reading<'_>) -> Result<(), Refusal<'a>> {
         let mut verdict = Verdict::new(now);
         for Chosen { rule, gate } in self.iter() {
             verdict.hear(rule, &gate.peek(n, now, reading));
@@ -366,7 +350,7 @@ impl<'a> Selected<'a> {
         now: Timestamp,
         at_least: Timestamp,
         paced: &mut Vec<Paced>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Option<Timestamp>, Refusal<'a>> {
         let mut start = None;
         for chosen in self.paced() {
@@ -386,7 +370,7 @@ impl<'a> Selected<'a> {
         n: u64,
         now: Timestamp,
         start: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'a>> {
         self.iter().try_for_each(|chosen| {
             let admitted = chosen.gate.admit(n, now, start, reading);
@@ -493,13 +477,7 @@ impl Gates {
     }
 
     /// These gates as the rule that was `before` is `now`. What was admitted counts on.
-    fn renewed(
-        &self,
-        id: RuleId,
-        before: &FlowRule,
-        now: &FlowRule,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Self {
+    fn renewed(&self, id: RuleId, before: &FlowRule, now: &FlowRule, reading: &Reading<'_>) -> Self {
         match self {
             // A log that is worn out is replaced also where the rule is the same.
             Self::One(gate) if before == now && !gate.flow.is_worn_out(reading()) => self.clone(),
@@ -568,7 +546,7 @@ impl Table {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, origin: &str, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Found {
+    fn find(&self, origin: &str, now: Timestamp, reading: &Reading<'_>) -> Found {
         let known = self.read().known(origin, now);
         let mut found = known.unwrap_or_else(|| self.write().place(self.id.clone(), self.most, origin, now));
         if found.gate.flow.is_worn_out(now) {
@@ -587,7 +565,7 @@ impl Table {
     }
 
     /// Has all gates go by `rule`: new ones at once, those that stand one after the other.
-    fn go_by(&self, rule: &FlowRule, reading: &impl Fn() -> Timestamp) {
+    fn go_by(&self, rule: &FlowRule, reading: &Reading<'_>) {
         let mut inner = self.write();
         if inner.rule == *rule {
             return;
@@ -605,12 +583,7 @@ impl Table {
 
     /// Puts a gate with the same word and windows for the present rule in the place of `standing`: the origin's, or the
     /// overflow. Not under the lock, because the clock is read; who finds that somebody else was faster looks again.
-    fn renew(
-        &self,
-        origin: Option<&str>,
-        mut standing: Arc<Gate>,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Arc<Gate> {
+    fn renew(&self, origin: Option<&str>, mut standing: Arc<Gate>, reading: &Reading<'_>) -> Arc<Gate> {
         loop {
             let (rule, generation) = {
                 let inner = self.read();

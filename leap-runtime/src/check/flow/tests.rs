@@ -35,7 +35,7 @@ impl World {
         let rules = rules.map(|(i, rule)| (RuleId::new(None, RuleKind::Flow, i), rule.clone()));
         let rules: Vec<_> = rules.collect();
         self.flow = Flow::new(&rules, &self.flow, &self.total, &|| self.now);
-        self.flow.windows().catch_up(&self.total, || self.now);
+        self.flow.windows().catch_up(&self.total, &|| self.now);
     }
 
     fn advance(&mut self, time: Duration) {
@@ -49,14 +49,15 @@ impl World {
     /// The turns that a call of `n` takes and its wait in ns, or none if it is blocked.
     fn take(&self, n: u64) -> Option<(Turns, u64)> {
         let mut turns = Turns::default();
-        let start = self.flow.take_turns(&self.total, self.now, self.now, n, &mut turns, || self.now).ok()?;
+        let start =
+            self.flow.take_turns(&self.total, self.now, self.now, n, &mut turns, &|| self.now).ok()?;
         Some((turns, start.map_or(0, |start| start.since_ns(self.now))))
     }
 
     /// The wait in ns of a call that goes all the way in, or none if it is blocked.
     fn call(&self, n: u64) -> Option<u64> {
         let (turns, wait) = self.take(n)?;
-        if self.flow.windows().admit(&self.total, self.now, n, || self.now).is_err() {
+        if self.flow.windows().admit(&self.total, self.now, n, &|| self.now).is_err() {
             self.flow.give_back(&turns);
             return None;
         }
@@ -194,14 +195,14 @@ fn as_many_as_the_limit_start_at_once_and_no_more() {
     let mut world = World::new(&[throttle(10.0, 500)]);
     let never = world
         .flow
-        .take_turns(&world.total, world.now, world.now, 11, &mut Turns::default(), || world.now)
+        .take_turns(&world.total, world.now, world.now, 11, &mut Turns::default(), &|| world.now)
         .unwrap_err();
     assert_eq!(never.until, None);
     assert_eq!((world.call(50), world.call(10)), (None, Some(0)));
     // It pays afterwards.
     let refused = world
         .flow
-        .take_turns(&world.total, world.now, world.now, 1, &mut Turns::default(), || world.now)
+        .take_turns(&world.total, world.now, world.now, 1, &mut Turns::default(), &|| world.now)
         .unwrap_err();
     assert_eq!(refused.until, Some(START.saturating_add(ms(500))));
     world.go_to(499);
@@ -291,7 +292,7 @@ fn a_line_that_is_worn_out_is_followed_by_another_that_goes_on_there() {
     let alone = Flow::alone(throttle(1.0, 0), &total, &|| START);
     let much_later = START.saturating_add(Duration::from_secs(17 * 365 * 24 * 60 * 60));
     assert!(
-        alone.take_turns(&total, much_later, much_later, 1, &mut Turns::default(), || much_later).is_ok()
+        alone.take_turns(&total, much_later, much_later, 1, &mut Turns::default(), &|| much_later).is_ok()
     );
 }
 
@@ -314,7 +315,7 @@ fn several_throttles_let_a_call_start_when_all_of_them_do() {
     assert_eq!((world.call(1), world.call(1), world.call(1)), (Some(0), Some(200 * MS), None));
     let refused = world
         .flow
-        .take_turns(&world.total, world.now, world.now, 1, &mut Turns::default(), || world.now)
+        .take_turns(&world.total, world.now, world.now, 1, &mut Turns::default(), &|| world.now)
         .unwrap_err();
     assert_eq!((refused.rule.position(), refused.until), (1, Some(START.saturating_add(ms(100)))));
     world.go_to(100);
@@ -330,10 +331,10 @@ fn several_throttles_let_a_call_start_when_all_of_them_do() {
 fn looking_takes_no_turn() {
     let world = World::new(&[throttle(10.0, 0)]);
     for _ in 0..10 {
-        assert!(world.flow.peek(&world.total, world.now, 1, || world.now).is_ok());
+        assert!(world.flow.peek(&world.total, world.now, 1, &|| world.now).is_ok());
     }
     assert_eq!(world.call(1), Some(0));
-    assert!(world.flow.peek(&world.total, world.now, 1, || world.now).is_err());
+    assert!(world.flow.peek(&world.total, world.now, 1, &|| world.now).is_err());
 }
 
 // B13

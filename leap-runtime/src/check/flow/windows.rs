@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::warm_up::WarmUp;
 use crate::blocked::{By, Refusal};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::rule::{FlowRule, Mode, Precision, RuleId};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::window::{Answer, LeapArray, PassLog, Ring};
@@ -110,7 +110,7 @@ impl Windows {
         previous: &Self,
         others: &[(&Self, &AtomicU64)],
         total: &AtomicU64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let now = reading();
         // Before what is carried is counted: what passes in between then counts twice and not never.
@@ -237,7 +237,7 @@ impl Windows {
         find: impl Fn(&RuleId) -> Option<Standing<'w>>,
         passed: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Option<Arc<PassLog>> {
         let (mut longest, mut carried, mut is_kept, mut moved) = (stood, 0, false, vec![]);
         for (id, rule, permits) in exact {
@@ -283,7 +283,7 @@ impl Windows {
     }
 
     /// Writes what calls that went by the previous windows left unwritten in the log.
-    pub(crate) fn catch_up(&self, total: &AtomicU64, reading: impl Fn() -> Timestamp) {
+    pub(crate) fn catch_up(&self, total: &AtomicU64, reading: &Reading<'_>) {
         if let Some(log) = &self.log {
             log.fill(total, reading);
         }
@@ -306,9 +306,9 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        self.admit_as(None, total, now, n, &reading)
+        self.admit_as(None, total, now, n, reading)
     }
 
     /// As [`admit`](Self::admit), for the call that took `place`: ahead of all that have none, behind those that took
@@ -321,9 +321,9 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        let admitted = self.admit_as(Some(place), total, now, n, &reading);
+        let admitted = self.admit_as(Some(place), total, now, n, reading);
         if admitted.is_ok() {
             // What it stood for is counted in the window from now on.
             place.give_back();
@@ -337,7 +337,7 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
         let admitted = self.try_admit_as(place, total, now, n, reading);
         admitted.map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
@@ -352,9 +352,9 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<u64, (usize, Answer)> {
-        self.try_admit_as(None, total, now, n, &reading)
+        self.try_admit_as(None, total, now, n, reading)
     }
 
     #[inline(always)]
@@ -365,7 +365,7 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<u64, (usize, Answer)> {
         if self.limits.is_empty() {
             if self.is_told {
@@ -402,7 +402,7 @@ impl Windows {
     /// Counts what nobody limits, for those who watch and for rules that are off. Returns the total after that.
     #[cold]
     #[inline(never)]
-    fn count(&self, total: &AtomicU64, now: Timestamp, n: u64, reading: &impl Fn() -> Timestamp) -> u64 {
+    fn count(&self, total: &AtomicU64, now: Timestamp, n: u64, reading: &Reading<'_>) -> u64 {
         self.open(total, now);
         // AcqRel: as an admission.
         let before = total.fetch_add(n, Ordering::AcqRel);
@@ -456,10 +456,10 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Option<Place> {
         let first = loop {
-            match self.ask_all(None, total, total.load(Ordering::Acquire), n, now, &reading) {
+            match self.ask_all(None, total, total.load(Ordering::Acquire), n, now, reading) {
                 // Somebody's place has become free meanwhile.
                 Ok(()) => return Some(Place { until: now, latest: now, held: None }),
                 Err((_, Answer::Stale)) => {}
@@ -476,7 +476,7 @@ impl Windows {
             for permits in [limit.permits, standing] {
                 let answer = loop {
                     let passed = total.load(Ordering::Acquire);
-                    match self.ask(limit, permits, total, passed, n, now, &reading) {
+                    match self.ask(limit, permits, total, passed, n, now, reading) {
                         Answer::Stale => {}
                         answer => break answer,
                     }
@@ -507,10 +507,10 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
-        self.ask_as(place, total, now, n, &reading)
-            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, &reading))
+        self.ask_as(place, total, now, n, reading)
+            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
     }
 
     /// As [`admit`](Self::admit), but takes nothing, and leaves no trace of having been asked.
@@ -519,10 +519,10 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
-        self.ask_as(None, total, now, n, &reading)
-            .map_err(|(first, answer)| self.silent_refusal(first, answer, total, n, now, &reading))
+        self.ask_as(None, total, now, n, reading)
+            .map_err(|(first, answer)| self.silent_refusal(first, answer, total, n, now, reading))
     }
 
     /// As [`ask_all`](Self::ask_all), of what has passed at the moment.
@@ -532,7 +532,7 @@ impl Windows {
         total: &AtomicU64,
         now: Timestamp,
         n: u64,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), (usize, Answer)> {
         loop {
             match self.ask_all(place, total, total.load(Ordering::Acquire), n, now, reading) {
@@ -555,7 +555,7 @@ impl Windows {
         passed: u64,
         n: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), (usize, Answer)> {
         for (i, limit) in self.limits.iter().enumerate() {
             match self.ask(limit, limit.permits, total, passed, n, now, reading) {
@@ -580,7 +580,7 @@ impl Windows {
         passed: u64,
         n: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), (usize, Answer)> {
         self.open(total, now);
         if let Some(log) = &self.log {
@@ -624,7 +624,7 @@ impl Windows {
         passed: u64,
         n: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Answer {
         match (&limit.memory, &self.log) {
             (Memory::Ring { ring, strict }, _) => ring.ask(total, passed, n, permits, *strict, now),
@@ -642,7 +642,7 @@ impl Windows {
         total: &AtomicU64,
         n: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Refusal<'_> {
         if self.is_moving {
             self.note_demand(first, total, now);
@@ -659,7 +659,7 @@ impl Windows {
         total: &AtomicU64,
         n: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Refusal<'_> {
         let mut until = answer.until();
         for limit in &self.limits[first + 1..] {
@@ -684,7 +684,7 @@ impl Windows {
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
     /// how many.
-    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: impl Fn() -> Timestamp) -> u64 {
+    pub(crate) fn charge(&self, total: &AtomicU64, n: u64, clock: &Reading<'_>) -> u64 {
         let now = clock();
         for warm_up in self.limits.iter().filter_map(|limit| limit.terms.warm_up.as_ref()) {
             warm_up.open(total, now);
@@ -885,7 +885,7 @@ impl<'a> Standing<'a> {
     ///
     /// A limit that is lowered or raised past 1 024 changes its precision with it, and would start afresh. In the new
     /// memory these count as passing now, so it may refuse for up to an interval what the old one had let through.
-    fn carried(&self, rule: &FlowRule, now: Timestamp, reading: &impl Fn() -> Timestamp) -> u64 {
+    fn carried(&self, rule: &FlowRule, now: Timestamp, reading: &Reading<'_>) -> u64 {
         let Self { limit, total, .. } = *self;
         if self.terms().rule.interval() != rule.interval() {
             return 0;
@@ -926,7 +926,7 @@ fn ring_of(
     total: &AtomicU64,
     passed: u64,
     now: Timestamp,
-    reading: &impl Fn() -> Timestamp,
+    reading: &Reading<'_>,
 ) -> Arc<Ring> {
     let shape = shape_of(rule);
     if let Some(Standing { limit: Limit { memory: Memory::Ring { ring, .. }, terms, .. }, .. }) = standing
@@ -982,9 +982,9 @@ mod tests {
         let (now, later) = (at(1_060), at(1_060).saturating_add(Duration::from_secs(1)));
         let two = windows(2, &four, &total, now);
         // The permit two back, of 50 ms, has left; the one four back, of 900 ms, has not.
-        let refused = two.peek(&total, now, 1, || now).unwrap_err();
+        let refused = two.peek(&total, now, 1, &|| now).unwrap_err();
         assert_eq!(refused.until, Some(at(1_900)));
-        assert!(two.peek(&total, at(1_900), 1, || now).is_ok());
+        assert!(two.peek(&total, at(1_900), 1, &|| now).is_ok());
         // After an interval the old limit plays no part, also over another load; until then all that stood do.
         let lowered =
             |windows: &Windows| windows.lowered.iter().map(|lowered| lowered.permits).collect::<Vec<_>>();
@@ -1014,10 +1014,10 @@ mod tests {
         for precision in LIMITED {
             let total = AtomicU64::new(0);
             let windows = two_per_second(precision, &total);
-            let admit = |ms| windows.admit(&total, at(ms), 1, || at(ms)).is_ok();
-            let place = |ms, n| windows.take_place(&total, at(ms), n, || at(ms));
+            let admit = |ms| windows.admit(&total, at(ms), 1, &|| at(ms)).is_ok();
+            let place = |ms, n| windows.take_place(&total, at(ms), n, &|| at(ms));
             let placed = |place: &mut Place, ms| {
-                let admitted = windows.admit_placed(place, &total, at(ms), 1, || at(ms));
+                let admitted = windows.admit_placed(place, &total, at(ms), 1, &|| at(ms));
                 admitted.map(drop).map_err(|refusal| refusal.until.unwrap())
             };
             // In a strict ring a pass leaves with the bucket after its own.
@@ -1046,13 +1046,13 @@ mod tests {
         for precision in LIMITED {
             let total = AtomicU64::new(0);
             let windows = two_per_second(precision, &total);
-            let admit = |ms| windows.admit(&total, at(ms), 2, || at(ms)).is_ok();
+            let admit = |ms| windows.admit(&total, at(ms), 2, &|| at(ms)).is_ok();
             assert!(admit(0));
             let (first, mut second) =
-                [1, 1].map(|n| windows.take_place(&total, at(300), n, || at(300)).unwrap()).into();
+                [1, 1].map(|n| windows.take_place(&total, at(300), n, &|| at(300)).unwrap()).into();
             drop(first);
             assert!(!admit(1_100));
-            let peek = |n| windows.peek(&total, at(1_100), n, || at(1_100));
+            let peek = |n| windows.peek(&total, at(1_100), n, &|| at(1_100));
             assert!(peek(1).is_ok() && peek(2).unwrap_err().until.is_some());
             second.give_back();
             second.give_back();
@@ -1064,12 +1064,12 @@ mod tests {
     fn a_place_outlives_a_reload_and_the_rule_it_was_taken_from() {
         let total = AtomicU64::new(0);
         let two = windows(2, &Windows::default(), &total, at(0));
-        assert!(two.admit(&total, at(0), 2, || at(0)).is_ok());
-        let mut place = two.take_place(&total, at(300), 1, || at(300)).unwrap();
+        assert!(two.admit(&total, at(0), 2, &|| at(0)).is_ok());
+        let mut place = two.take_place(&total, at(300), 1, &|| at(300)).unwrap();
         let one = windows(1, &two, &total, at(400));
-        assert!(one.admit(&total, at(1_000), 1, || at(1_000)).is_err(), "it is taken");
+        assert!(one.admit(&total, at(1_000), 1, &|| at(1_000)).is_err(), "it is taken");
         let none = Windows::after(&[], &one, &[], &total, &|| at(500));
-        assert!(none.admit_placed(&mut place, &total, at(600), 1, || at(600)).is_ok());
+        assert!(none.admit_placed(&mut place, &total, at(600), 1, &|| at(600)).is_ok());
         assert_eq!(one.placed.load(Ordering::Relaxed), 0);
     }
 
@@ -1082,13 +1082,13 @@ mod tests {
         let rules = rules.into_iter().enumerate();
         let rules: Vec<_> = rules.map(|(i, rule)| (RuleId::new(None, RuleKind::Flow, i), rule)).collect();
         let windows = Windows::after(&rules, &Windows::default(), &[], &total, &|| at(0));
-        assert!(windows.admit(&total, at(0), 1, || at(0)).is_ok());
+        assert!(windows.admit(&total, at(0), 1, &|| at(0)).is_ok());
         assert!(
-            windows.take_place(&total, at(500), 1, || at(500)).is_none(),
+            windows.take_place(&total, at(500), 1, &|| at(500)).is_none(),
             "the other rule lets go at 10 s"
         );
         // Where that rule is the one that refuses, it is within its interval.
-        let place = windows.take_place(&total, at(5_000), 1, || at(5_000)).unwrap();
+        let place = windows.take_place(&total, at(5_000), 1, &|| at(5_000)).unwrap();
         assert_eq!(place.until(), at(10_000));
     }
 }

@@ -7,7 +7,7 @@ use super::Refused;
 use super::limits::{Limits, Rate};
 use super::pace::{MAX_AGE_NS, Pace, Told, approximate, whole};
 use super::sentinel::{self, Bucket};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::rule::HOT_BUCKETS;
 use crate::sync::{
     AtomicU32, AtomicU64, Mutex,
@@ -182,7 +182,7 @@ impl Gate {
         n: u64,
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Part, Refused> {
         // Dropped, and so given back, when the rate refuses.
         let permits = self.take_permits(n)?;
@@ -210,7 +210,7 @@ impl Gate {
         n: u64,
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(Option<Timestamp>, Option<Turn>), Refused> {
         match (&self.memory, &self.limits.rate) {
             (Memory::Log { passed, log }, Rate::Log { .. }) => {
@@ -277,7 +277,7 @@ impl Gate {
         n: u64,
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Option<Timestamp>, Refused> {
         if let (Some(limit), Some(count)) = (self.limits.concurrency, &self.in_flight) {
             let in_flight = count.load(Relaxed);
@@ -330,7 +330,7 @@ impl Gate {
         passed: &AtomicU64,
         n: u64,
         now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<u64, Refused> {
         // The orderings are those of an admission by all windows of a resource, `check/flow/windows.rs`.
         let mut before = passed.load(Acquire);
@@ -347,7 +347,7 @@ impl Gate {
     }
 
     #[inline]
-    fn ask_window(&self, before: u64, n: u64, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Answer {
+    fn ask_window(&self, before: u64, n: u64, now: Timestamp, reading: &Reading<'_>) -> Answer {
         match (&self.memory, &self.limits.rate) {
             (Memory::Log { passed, log }, Rate::Log { permits }) => {
                 log.ask(passed, before, n, *permits, self.limits.interval_ns, now, reading)
@@ -441,7 +441,7 @@ fn asked_again(
     origin: Timestamp,
     at: u64,
     refused: &Refused,
-    reading: &impl Fn() -> Timestamp,
+    reading: &Reading<'_>,
 ) -> Option<u64> {
     let until = refused.until()?;
     let fresh = reading();
@@ -521,7 +521,7 @@ fn recent(memory: &Memory, limits: &Limits, interval_ns: u64, now: Timestamp) ->
             // What would have to leave before one more fits a limit of `back` is the permit `back` ago.
             let total = passed.load(Acquire);
             times.extend((1..=log.len()).filter_map(|back| {
-                let answer = log.ask(passed, total, 1, back, interval_ns, now, || now);
+                let answer = log.ask(passed, total, 1, back, interval_ns, now, &|| now);
                 answer.until().map(|until| until.saturating_sub(interval))
             }));
             times.sort_unstable();

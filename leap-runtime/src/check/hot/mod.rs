@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use self::limits::Limits;
 use self::table::{Ask, Held, Table};
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::key::Key;
 use crate::rule::{HotRule, RuleId};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
@@ -220,9 +220,9 @@ impl Hot {
         key: &Key,
         n: u32,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refused> {
-        self.with_asks(key, n, |asks| self.state.table.peek(asks, now, now, &reading).map(drop))
+        self.with_asks(key, n, |asks| self.state.table.peek(asks, now, now, reading).map(drop))
     }
 
     /// As [`peek`](Self::peek): when a call that has other turns to wait for until `at_least` could start, if not now.
@@ -232,9 +232,9 @@ impl Hot {
         n: u32,
         now: Timestamp,
         at_least: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Option<Timestamp>, Refused> {
-        self.with_asks(key, n, |asks| self.state.table.peek(asks, now, at_least, &reading))
+        self.with_asks(key, n, |asks| self.state.table.peek(asks, now, at_least, reading))
     }
 
     /// Whether calls may have to wait for their turn.
@@ -249,14 +249,14 @@ impl Hot {
         key: &Key,
         n: u32,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), Refused> {
         self.with_asks(key, n, |asks| {
             for ask in asks {
                 self.top.record_hashed(now, ask.hash, ask.key, ask.n);
             }
             let table = &self.state.table;
-            table.peek(asks, now, now, &reading).map(drop).inspect_err(|_| {
+            table.peek(asks, now, now, reading).map(drop).inspect_err(|_| {
                 if table.n_keys() >= self.rule.max_keys() {
                     table.look_further(asks, now);
                 }
@@ -273,14 +273,14 @@ impl Hot {
         n: u32,
         now: Timestamp,
         at_least: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Taken, Refused> {
         self.with_asks(key, n, |asks| match asks {
             [ask] => {
-                let (start, held) = self.state.table.take(ask, now, at_least, &reading)?;
+                let (start, held) = self.state.table.take(ask, now, at_least, reading)?;
                 Ok(Taken { hold: Hold::of(held), start })
             }
-            asks => self.take_each(asks, now, at_least, &reading),
+            asks => self.take_each(asks, now, at_least, reading),
         })
     }
 
@@ -290,7 +290,7 @@ impl Hot {
         asks: &[Ask<'_>],
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Taken, Refused> {
         let (start, held) = self.state.table.take_all(asks, now, at_least, reading)?;
         Ok(Taken { hold: Hold::of(held), start })

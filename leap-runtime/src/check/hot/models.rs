@@ -44,12 +44,7 @@ impl World {
         self.take_with(value, now, &|| Timestamp::from_micros(*self.now.lock().unwrap()))
     }
 
-    fn take_with(
-        &self,
-        value: usize,
-        now: Timestamp,
-        reading: &impl Fn() -> Timestamp,
-    ) -> Option<TakenOfOne> {
+    fn take_with(&self, value: usize, now: Timestamp, reading: &Reading<'_>) -> Option<TakenOfOne> {
         let (key, hash) = (value.to_key(), value as u64);
         let ask = Ask {
             key: &key,

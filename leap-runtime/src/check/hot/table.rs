@@ -20,7 +20,7 @@ use hashbrown::HashTable;
 use super::Refused;
 use super::gate::{Gate, Part, Permits, Turn};
 use super::limits::Limits;
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::key::Key;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering::Relaxed, RwLock};
 
@@ -176,7 +176,7 @@ impl Table {
         ask: &Ask<'_>,
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Taken, Refused> {
         let home = &self.shards[shard_of(ask.hash)].0;
         {
@@ -206,7 +206,7 @@ impl Table {
         asks: &[Ask<'_>],
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(Option<Timestamp>, Vec<Held>), Refused> {
         let mut homes: Vec<_> = asks.iter().map(|ask| shard_of(ask.hash)).collect();
         homes.sort_unstable();
@@ -274,7 +274,7 @@ impl Table {
         asks: &[Ask<'_>],
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Option<Timestamp>, Refused> {
         let mut search = Search::new(self, asks);
         let (mut told, mut n_shared, mut first_shared) = (Ok(None), 0_u64, None);
@@ -427,7 +427,7 @@ impl Table {
         ask: &Ask<'_>,
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Taken, Refused> {
         {
             let overflow = self.overflow.read().unwrap_or_else(PoisonError::into_inner);
@@ -450,7 +450,7 @@ impl Table {
         n: u64,
         now: Timestamp,
         at_least: Timestamp,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Taken, Refused> {
         self.overflowed.fetch_add(hashes.len() as u64, Relaxed);
         let part = gate.take(n, now, at_least, reading).map_err(|refused| refused.together(n, true))?;
@@ -505,7 +505,7 @@ impl Shard {
 
     /// The reading to decide by: a new one if a gate was taken away by a later one.
     #[inline]
-    fn moment(&self, now: Timestamp, reading: &impl Fn() -> Timestamp) -> Timestamp {
+    fn moment(&self, now: Timestamp, reading: &Reading<'_>) -> Timestamp {
         if now < self.swept_at { reading().max(self.swept_at) } else { now }
     }
 

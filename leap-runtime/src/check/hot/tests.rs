@@ -35,8 +35,8 @@ fn ms(ms: u64) -> Duration {
 impl Hot {
     fn call(&self, key: impl ToKey, n: u32, now: Timestamp) -> Result<Taken, Refused> {
         let key = key.to_key();
-        let peeked = self.meet(&key, n, now, || now);
-        let taken = self.take(&key, n, now, now, || now);
+        let peeked = self.meet(&key, n, now, &|| now);
+        let taken = self.take(&key, n, now, now, &|| now);
         if self.generation == 0 {
             assert_eq!(peeked.err(), taken.as_ref().err().copied(), "asking and taking agree");
         }
@@ -249,7 +249,7 @@ fn permits_in_flight_of_a_value_never_exceed_its_limit_and_all_come_back() {
             scope.spawn(|| {
                 let key = "k".to_key();
                 for _ in 0..calls {
-                    if let Ok(taken) = hot.take(&key, 1, at(0), at(0), || at(0)) {
+                    if let Ok(taken) = hot.take(&key, 1, at(0), at(0), &|| at(0)) {
                         assert!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 5);
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                         drop(taken);
@@ -273,7 +273,7 @@ fn threads_with_overlapping_collections_and_too_few_places_exceed_nothing_and_ne
                 for i in 0..2_000 {
                     // One to three different values, in another order each time.
                     let values: Vec<_> = (0..=i % 3).map(|nth| (thread * i + nth * 3) % 8).collect();
-                    if let Ok(taken) = hot.take(&values.to_key(), 1, at(0), at(0), || at(0)) {
+                    if let Ok(taken) = hot.take(&values.to_key(), 1, at(0), at(0), &|| at(0)) {
                         for value in &values {
                             assert!(inside[*value].fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2);
                         }
@@ -298,7 +298,7 @@ fn a_million_values_fit_4000_places_and_those_in_flight_stay() {
     let held: Vec<_> = (0..100).map(|i| hot.call(format!("held {i}"), 1, at(0)).unwrap()).collect();
     let values = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
     for i in 0..values {
-        drop(hot.take(&i.to_key(), 1, at(0), at(0), || at(0)).unwrap());
+        drop(hot.take(&i.to_key(), 1, at(0), at(0), &|| at(0)).unwrap());
     }
     assert_eq!((hot.n_keys(), hot.overflowed()), (4_000, 0));
     assert!((0..100).all(|i| hot.call(format!("held {i}"), 1, at(0)).is_err()));
@@ -381,7 +381,7 @@ fn who_read_the_clock_before_a_gate_was_taken_away_does_not_find_its_past_gone()
         at(2_000)
     };
     // 999 is less than an interval after what passed at 0, and of that nothing is left.
-    assert!(hot.take(&"a".to_key(), 1, at(999), at(999), reading).is_ok());
+    assert!(hot.take(&"a".to_key(), 1, at(999), at(999), &reading).is_ok());
     assert!(read.get());
     assert!(hot.call("a", 1, at(2_999)).is_err(), "it passed at 2 000");
     assert!(hot.call("a", 1, at(3_000)).is_ok());
@@ -498,9 +498,9 @@ fn asking_after_a_reload_sees_what_is_in_flight() {
     let held = [three.call("k", 1, at(0)).unwrap(), three.call("k", 1, at(0)).unwrap()];
     let two = reload(rule(2), Some(&three));
     let full = Refused::Concurrency { limit: 2, in_flight: 2 };
-    assert_eq!(two.peek(&"k".to_key(), 1, at(0), || at(0)), Err(full));
+    assert_eq!(two.peek(&"k".to_key(), 1, at(0), &|| at(0)), Err(full));
     drop(held);
-    assert_eq!(two.peek(&"k".to_key(), 2, at(0), || at(0)), Ok(()));
+    assert_eq!(two.peek(&"k".to_key(), 2, at(0), &|| at(0)), Ok(()));
 }
 
 #[test]
@@ -765,8 +765,8 @@ proptest! {
             match step {
                 Step::Take { keys, n } => {
                     let key = if keys.len() == 1 { keys[0].to_key() } else { keys.to_key() };
-                    let start = hot.start(&key, n, moment, moment, || moment);
-                    let taken = hot.take(&key, n, moment, moment, || moment);
+                    let start = hot.start(&key, n, moment, moment, &|| moment);
+                    let taken = hot.take(&key, n, moment, moment, &|| moment);
                     let told = taken.as_ref().map(|taken| taken.start).map_err(|refused| *refused);
                     prop_assert_eq!(start, told, "asking and taking agree");
                     if let Ok(taken) = taken {

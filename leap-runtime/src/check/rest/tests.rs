@@ -41,7 +41,7 @@ impl World {
     fn new(rule: &Rule, now: Timestamp) -> Self {
         let rules = vec![(RuleId::new(None, rule.kind(), 0), rule.clone())];
         let passed = AtomicU64::new(0);
-        let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, || now);
+        let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, &|| now);
         Self { plan, passed, waiting: AtomicU64::new(0), now }
     }
 
@@ -56,7 +56,7 @@ impl World {
                 if start.is_some() {
                     waiting.fetch_sub(n.into(), Ordering::Relaxed);
                 }
-                held.ask_shadows(&self.plan, None, &request, *now, || *now);
+                held.ask_shadows(&self.plan, None, &request, *now, &|| *now);
                 self.plan.end(&mut held, n, outcome, 0, *now, |_, _| {});
                 held.end_more(&self.plan, outcome, 0, *now, &mut |_, _| {});
                 Some(start.map_or(0, |start| start.since_ns(*now)))
@@ -184,7 +184,7 @@ fn a_breaker_in_shadow_is_at_rest_as_if_it_decided_and_one_that_is_off_unless_a_
             open.plan.breakers()[0].force_open();
         }
         let rules = vec![(RuleId::new(None, rule.kind(), 0), rule.clone().with_mode(Mode::Off))];
-        let off = Plan::new(Parts { rules, ..Parts::default() }, &open.plan, &open.passed, || open.now);
+        let off = Plan::new(Parts { rules, ..Parts::default() }, &open.plan, &open.passed, &|| open.now);
         assert_eq!(off.is_at_rest(open.now), !by_hand);
     }
 }
@@ -193,7 +193,7 @@ fn a_breaker_in_shadow_is_at_rest_as_if_it_decided_and_one_that_is_off_unless_a_
 fn an_isolation_is_at_rest_when_nobody_is_in_it() {
     let rule = IsolationRule::new(5).into();
     let world = World::new(&rule, Timestamp::ZERO);
-    let (_, mut held) = world.plan.admit(&world.passed, world.now, 2, || world.now, |_, _| {}).unwrap();
+    let (_, mut held) = world.plan.admit(&world.passed, world.now, 2, &|| world.now, |_, _| {}).unwrap();
     assert!(!world.plan.is_at_rest(world.now));
     world.plan.end(&mut held, 2, Outcome::Success, 0, world.now, |_, _| {});
     assert!(world.plan.is_at_rest(world.now));
@@ -205,7 +205,7 @@ fn the_rule_counts_that_remembers_longest() {
         let id = |i| RuleId::new(None, RuleKind::Flow, i);
         let rules = rules.iter().enumerate().map(|(i, rule)| (id(i), rule.clone().into())).collect();
         let parts = Parts { rules, ..Parts::default() };
-        Plan::new(parts, &Plan::default(), &AtomicU64::new(0), || Timestamp::ZERO).memory()
+        Plan::new(parts, &Plan::default(), &AtomicU64::new(0), &|| Timestamp::ZERO).memory()
     };
     let hourly = flow(1.0, Behavior::Reject).per(ms(3_600_000)).unwrap();
     assert_eq!(of(&[]), ms(1_000));

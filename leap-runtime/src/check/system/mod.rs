@@ -20,7 +20,7 @@ use self::inbound::{Inbound, Recent, Room};
 use self::samples::Samples;
 use crate::check::figures::{Figures, Word};
 use crate::check::flow::windows::Windows;
-use crate::clock::Timestamp;
+use crate::clock::{Reading, Timestamp};
 use crate::event::Outcome;
 use crate::rule::{Dimension, Exceeded, Mode, RuleId, RuleKind, SystemRule};
 
@@ -101,7 +101,7 @@ impl System {
         rules: Vec<(RuleId, SystemRule)>,
         previous: &Self,
         probe: &Arc<dyn SystemProbe>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let machine = match &previous.live {
             Some(live) => Arc::clone(&live.machine),
@@ -139,7 +139,7 @@ impl System {
         previous: &Self,
         others: &[&Self],
         machine: &Arc<Machine>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let standing = |mode: Mode| rules.iter().filter(move |(_, rule)| rule.mode() == mode);
         let live = previous.live.clone().or_else(|| {
@@ -189,14 +189,14 @@ impl System {
     }
 
     /// Writes what calls that went by the previous system left unwritten.
-    pub(crate) fn catch_up(&self, reading: impl Fn() -> Timestamp) {
+    pub(crate) fn catch_up(&self, reading: &Reading<'_>) {
         if let Some(live) = &self.live {
-            self.windows.catch_up(live.inbound.admitted(), &reading);
+            self.windows.catch_up(live.inbound.admitted(), reading);
         }
-        self.shadows.iter().for_each(|shadow| shadow.system.catch_up_alone(&reading));
+        self.shadows.iter().for_each(|shadow| shadow.system.catch_up_alone(reading));
     }
 
-    fn catch_up_alone(&self, reading: impl Fn() -> Timestamp) {
+    fn catch_up_alone(&self, reading: &Reading<'_>) {
         if let Some(live) = &self.live {
             self.windows.catch_up(live.inbound.admitted(), reading);
         }
@@ -219,22 +219,17 @@ impl System {
     }
 
     /// Asks the rules in shadow about a call of `n` permits that passed. Returns what they hold of it.
-    pub(crate) fn ask_shadows(
-        &self,
-        n: u32,
-        now: Timestamp,
-        reading: impl Fn() -> Timestamp,
-    ) -> Option<ShadowsHeld> {
+    pub(crate) fn ask_shadows(&self, n: u32, now: Timestamp, reading: &Reading<'_>) -> Option<ShadowsHeld> {
         let shadows = self.shadows.iter().enumerate();
         let held: Vec<_> =
-            shadows.filter_map(|(i, shadow)| Some((i, shadow.ask(n, false, now, &reading)?))).collect();
+            shadows.filter_map(|(i, shadow)| Some((i, shadow.ask(n, false, now, reading)?))).collect();
         (!held.is_empty()).then_some(held)
     }
 
     /// Asks the rules in shadow about a call of `n` permits that a system rule blocked.
-    pub(crate) fn ask_shadows_blocked(&self, n: u32, now: Timestamp, reading: impl Fn() -> Timestamp) {
+    pub(crate) fn ask_shadows_blocked(&self, n: u32, now: Timestamp, reading: &Reading<'_>) {
         for shadow in &self.shadows {
-            if let Some(held) = shadow.ask(n, true, now, &reading) {
+            if let Some(held) = shadow.ask(n, true, now, reading) {
                 shadow.system.give_back(held);
             }
         }
@@ -252,7 +247,7 @@ impl System {
         &self,
         n: u32,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<(), SystemRefusal<'_>> {
         let Some(live) = self.counting() else { return Ok(()) };
         let windows = self.windows.peek(live.inbound.admitted(), now, n.into(), reading);
@@ -273,7 +268,7 @@ impl System {
         &self,
         n: u32,
         now: Timestamp,
-        reading: impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Result<Held, SystemRefusal<'_>> {
         let Some(live) = self.counting() else { return Ok(Held::default()) };
         live.inbound.turn(now);
@@ -451,7 +446,7 @@ impl Shadow {
         standing: Option<&Self>,
         enforced: Option<&System>,
         machine: &Arc<Machine>,
-        reading: &impl Fn() -> Timestamp,
+        reading: &Reading<'_>,
     ) -> Self {
         let is_same = |standing: &&Self| standing.rule == *rule;
         let figures =
@@ -465,7 +460,7 @@ impl Shadow {
     }
 
     /// What the shadow holds of a call that it would let through.
-    fn ask(&self, n: u32, is_blocked: bool, now: Timestamp, reading: impl Fn() -> Timestamp) -> Option<Held> {
+    fn ask(&self, n: u32, is_blocked: bool, now: Timestamp, reading: &Reading<'_>) -> Option<Held> {
         let asked = self.system.admit(n, now, reading).ok();
         self.figures.note(if asked.is_some() { Word::Passes } else { Word::Blocks }, is_blocked);
         asked

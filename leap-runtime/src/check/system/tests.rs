@@ -44,7 +44,7 @@ impl Site {
         let rules =
             rules.map(|(position, rule)| (RuleId::new(None, RuleKind::System, position), rule.clone()));
         self.system = System::new(rules.collect(), &self.system, &self.probe, &|| at(ms));
-        self.system.catch_up(|| at(ms));
+        self.system.catch_up(&|| at(ms));
     }
 
     /// Sets the figures of the machine and samples them at once.
@@ -58,8 +58,8 @@ impl Site {
         if self.system.is_due(at(ms)) {
             self.system.sample_if_due(at(ms));
         }
-        let asked = self.system.peek(n, at(ms), || at(ms));
-        let admitted = self.system.admit(n, at(ms), || at(ms));
+        let asked = self.system.peek(n, at(ms), &|| at(ms));
+        let admitted = self.system.admit(n, at(ms), &|| at(ms));
         assert_eq!(asked.is_ok(), admitted.is_ok(), "what is asked and what is done agree");
         // The one that was asked names the first reason in order.
         asked.and(admitted)
@@ -470,7 +470,7 @@ fn threads_never_exceed_a_limit_and_leave_nothing_behind() {
                 scope.spawn(|| {
                     let mut passed = 0;
                     for _ in 0..200 {
-                        if let Ok(held) = site.system.admit(1, at(5), || at(5)) {
+                        if let Ok(held) = site.system.admit(1, at(5), &|| at(5)) {
                             most.fetch_max(inside.fetch_add(1, relaxed) + 1, relaxed);
                             std::thread::yield_now();
                             inside.fetch_sub(1, relaxed);

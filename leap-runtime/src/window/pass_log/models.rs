@@ -76,7 +76,7 @@ impl World {
         let mut passed = self.total.load(Acquire);
         'again: loop {
             for &(limit, interval) in rules {
-                match log.ask(&self.total, passed, n, limit, interval * 1_000, now, || self.reading()) {
+                match log.ask(&self.total, passed, n, limit, interval * 1_000, now, &|| self.reading()) {
                     Answer::Fits => {}
                     Answer::Full { .. } | Answer::Never => return false,
                     Answer::Stale => {
@@ -226,7 +226,7 @@ fn a_log_that_is_lengthened_under_way() {
         let old = Arc::clone(&plan.lock().unwrap());
         let new = Arc::new(old.successor(2, world.total.load(Acquire), 0, world.reading()));
         *plan.lock().unwrap() = Arc::clone(&new);
-        new.fill(&world.total, || world.reading());
+        new.fill(&world.total, &|| world.reading());
         first.join().unwrap();
         second.join().unwrap();
         world.assert_never_over(RULES);

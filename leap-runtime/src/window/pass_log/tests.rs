@@ -29,7 +29,7 @@ impl World {
 
     fn ask(&self, now: Timestamp, n: u64, (limit, interval): Rule) -> Answer {
         let unread = || -> Timestamp { panic!("nothing is missing, so nobody reads the clock") };
-        self.log.ask(&self.total, self.passed(), n, limit, interval, now, unread)
+        self.log.ask(&self.total, self.passed(), n, limit, interval, now, &unread)
     }
 
     /// Commits without asking, and leaves it to the caller to write.
@@ -47,7 +47,7 @@ impl World {
 
     fn replace(&mut self, capacity: u64, now: Timestamp) {
         self.log = self.log.successor(capacity, self.passed(), 0, now);
-        self.log.fill(&self.total, || now);
+        self.log.fill(&self.total, &|| now);
     }
 
     /// The times of the permits `numbers` as the log has them, in µs since its origin.
@@ -122,7 +122,7 @@ fn until_is_the_latest_of_the_leaving_permits_whatever_their_order() {
 fn who_meets_an_unwritten_permit_writes_it_as_just_now_and_looks_again() {
     let world = World::new(2);
     let before = world.commit(2);
-    let ask = |reading| world.log.ask(&world.total, 2, 1, 2, 10 * MICRO, after(100), || after(reading));
+    let ask = |reading| world.log.ask(&world.total, 2, 1, 2, 10 * MICRO, after(100), &|| after(reading));
     assert_eq!(ask(5_000), Answer::Stale);
     assert_eq!(world.times(1..=2), [Some(6 + 1), Some(6 + 1)]);
     assert_eq!(ask(9_000), Answer::Full { until: after(16_000) });
@@ -138,9 +138,9 @@ fn a_stale_total_is_told_and_nothing_is_written() {
         world.log.record(&world.total, world.commit(1), 1, after(time));
     }
     let unread = || -> Timestamp { panic!("nothing is missing") };
-    assert_eq!(world.log.ask(&world.total, 0, 1, 1, MICRO, after(9_000), unread), Answer::Stale);
-    assert_eq!(world.log.ask(&world.total, 1, 1, 1, MICRO, after(9_000), unread), Answer::Stale);
-    assert_eq!(world.log.ask(&world.total, 2, 1, 1, MICRO, after(9_000), unread), Answer::Fits);
+    assert_eq!(world.log.ask(&world.total, 0, 1, 1, MICRO, after(9_000), &unread), Answer::Stale);
+    assert_eq!(world.log.ask(&world.total, 1, 1, 1, MICRO, after(9_000), &unread), Answer::Stale);
+    assert_eq!(world.log.ask(&world.total, 2, 1, 1, MICRO, after(9_000), &unread), Answer::Fits);
     assert_eq!(world.times(2..=3), [Some(2 + 1), Some(3 + 1)]);
 }
 
@@ -263,7 +263,7 @@ fn what_calls_of_the_old_plan_left_unwritten_is_filled_as_just_now() {
     world.log = old_log.successor(4, world.passed(), 0, after(3_000));
     assert_eq!(world.times(1..=2), [Some(1 + 1), None]);
     world.commit(1); // one that decides by the old log, after the new one was made
-    world.log.fill(&world.total, || after(4_000));
+    world.log.fill(&world.total, &|| after(4_000));
     assert_eq!(world.times(1..=3), [Some(1 + 1), Some(5 + 1), Some(5 + 1)]);
     old_log.record(&world.total, old_call, 1, after(2_000));
     assert_eq!(world.times(1..=3), [Some(1 + 1), Some(5 + 1), Some(5 + 1)]);
@@ -280,7 +280,7 @@ fn threads_that_race_for_real_never_exceed_the_limit() {
         let reading = now();
         let mut passed = world.total.load(Acquire);
         loop {
-            match world.log.ask(&world.total, passed, 1, LIMIT, INTERVAL, reading, now) {
+            match world.log.ask(&world.total, passed, 1, LIMIT, INTERVAL, reading, &now) {
                 Answer::Fits => match world.total.compare_exchange(passed, passed + 1, AcqRel, Acquire) {
                     Ok(_) => break,
                     Err(found) => passed = found,

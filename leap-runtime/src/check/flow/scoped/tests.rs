@@ -45,7 +45,7 @@ fn commit<'a>(
     selected: &Selected<'a>,
     n: u64,
     now: Timestamp,
-    reading: &impl Fn() -> Timestamp,
+    reading: &Reading<'_>,
 ) -> Result<Option<Timestamp>, Refusal<'a>> {
     let mut paced = vec![];
     let start = selected.take_turns(n, now, now, &mut paced, reading);
@@ -57,7 +57,7 @@ fn commit<'a>(
 /// The same resource with other rules from `ms` on.
 fn after(previous: &Scoped, rules: &[FlowRule], ms: u64) -> Scoped {
     let scoped = Scoped::new(&with_ids(rules), [previous], &|| at(ms));
-    scoped.catch_up(|| at(ms));
+    scoped.catch_up(&|| at(ms));
     scoped
 }
 
@@ -453,7 +453,7 @@ proptest! {
             if i % 30 == 29 {
                 let rules = rules(limits[i / 30]);
                 scoped = Scoped::with_places(most, &rules, [&scoped], &|| at(now));
-                scoped.catch_up(|| at(now));
+                scoped.catch_up(&|| at(now));
             }
             prop_assert!(scoped.n_gates() <= most);
             // A question does not know of the place that a call would find.

@@ -114,16 +114,16 @@ struct World {
     truth: StdArc<StdMutex<Truth>>,
 }
 
-fn windows(rules: Rules, previous: &Windows, total: &AtomicU64, reading: impl Fn() -> Timestamp) -> Windows {
+fn windows(rules: Rules, previous: &Windows, total: &AtomicU64, reading: &Reading<'_>) -> Windows {
     let rules = rules.iter().enumerate();
     let rules = rules.map(|(position, rule)| (RuleId::new(None, RuleKind::Flow, position), rule.rule()));
-    Windows::after(&rules.collect::<Vec<_>>(), previous, &[], total, &reading)
+    Windows::after(&rules.collect::<Vec<_>>(), previous, &[], total, reading)
 }
 
 impl World {
     fn new(rules: Rules) -> Self {
         let total = AtomicU64::new(0);
-        let windows = windows(rules, &Windows::default(), &total, || Timestamp::from_micros(START));
+        let windows = windows(rules, &Windows::default(), &total, &|| Timestamp::from_micros(START));
         Self {
             windows: Arc::new(Mutex::new((0, StdArc::new(windows)))),
             total: Arc::new(total),
@@ -154,7 +154,7 @@ impl World {
         match call {
             Call::Ask { n, .. } => {
                 let overdrawn = self.overdrawn(at);
-                if windows.admit(&self.total, now, n, || self.reading()).is_ok() {
+                if windows.admit(&self.total, now, n, &|| self.reading()).is_ok() {
                     assert!(!overdrawn, "a charge was overlooked at {at}");
                     let mut truth = self.truth.lock().unwrap();
                     let seen = (seen.max(at), truth.now);
@@ -162,10 +162,10 @@ impl World {
                 }
             }
             Charge { n, .. } => {
-                assert_eq!(windows.charge(&self.total, n, || self.reading()), n);
+                assert_eq!(windows.charge(&self.total, n, &|| self.reading()), n);
                 self.truth.lock().unwrap().charges.push((at, n));
             }
-            Peek { .. } => drop(windows.peek(&self.total, now, 1, || self.reading())),
+            Peek { .. } => drop(windows.peek(&self.total, now, 1, &|| self.reading())),
             Priority { .. } => self.call_with_priority(&windows, plan, at, seen),
         }
         let mut truth = self.truth.lock().unwrap();
@@ -179,10 +179,10 @@ impl World {
             truth.passes.push(Pass { n: 1, at, seen, plan });
         };
         let now = Timestamp::from_micros(at);
-        if windows.admit(&self.total, now, 1, || self.reading()).is_ok() {
+        if windows.admit(&self.total, now, 1, &|| self.reading()).is_ok() {
             return passed(at);
         }
-        let Some(mut place) = windows.take_place(&self.total, now, 1, || self.reading()) else { return };
+        let Some(mut place) = windows.take_place(&self.total, now, 1, &|| self.reading()) else { return };
         let mut until = place.until();
         // Whoever was faster without a place had asked before it was taken: that is one call at most.
         for _ in 0..2 {
@@ -193,7 +193,7 @@ impl World {
             }
             let ticket = place.held.as_ref().map(|held| held.ticket);
             let now = Timestamp::from_micros(at);
-            match windows.admit_placed(&mut place, &self.total, now, 1, || self.reading()) {
+            match windows.admit_placed(&mut place, &self.total, now, 1, &|| self.reading()) {
                 Ok(_) => {
                     passed(at);
                     self.truth.lock().unwrap().placed.extend(ticket.map(|ticket| (ticket, at)));
@@ -215,9 +215,9 @@ impl World {
 
     fn load(&self, rules: Rules) {
         let (plan, previous) = self.plan();
-        let new = StdArc::new(windows(rules, &previous, &self.total, || self.reading()));
+        let new = StdArc::new(windows(rules, &previous, &self.total, &|| self.reading()));
         *self.windows.lock().unwrap() = (plan + 1, StdArc::clone(&new));
-        new.catch_up(&self.total, || self.reading());
+        new.catch_up(&self.total, &|| self.reading());
     }
 
     fn assert_kept(&self, plans: &[Rules]) {
