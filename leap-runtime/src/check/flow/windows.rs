@@ -354,7 +354,47 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, (usize, Answer)> {
+        let [limit] = &*self.limits else { return self.try_admit_by_all(total, now, n, reading) };
+        // As in `try_admit_as`: of the one limit that most resources have.
+        let mut passed = total.load(Ordering::Acquire);
+        loop {
+            match self.ask(limit, limit.permits, total, passed, n, now, reading) {
+                Answer::Fits if self.unusual.load(Ordering::Relaxed) == 0 => {}
+                Answer::Fits => return self.try_admit_by_all(total, now, n, reading),
+                Answer::Stale => {
+                    passed = total.load(Ordering::Acquire);
+                    continue;
+                }
+                no => return Err((0, no)),
+            }
+            match total.compare_exchange(passed, passed + n, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(found) => passed = found,
+            }
+        }
+        self.note_passed(total, passed, n, now);
+        Ok(passed + n)
+    }
+
+    /// Out of line: a call that asks more than one limit, or none, takes longer anyway.
+    #[inline(never)]
+    fn try_admit_by_all(
+        &self,
+        total: &AtomicU64,
+        now: Timestamp,
+        n: u64,
+        reading: &Reading<'_>,
+    ) -> Result<u64, (usize, Answer)> {
         self.try_admit_as(None, total, now, n, reading)
+    }
+
+    /// Notes that `n` permits have been committed behind `passed`.
+    #[inline]
+    fn note_passed(&self, total: &AtomicU64, passed: u64, n: u64, now: Timestamp) {
+        if let Some(log) = &self.log {
+            log.record(total, passed, n, now);
+        }
+        self.tell_watchers(n, now);
     }
 
     #[inline(always)]
@@ -392,10 +432,7 @@ impl Windows {
                 Err(found) => passed = found,
             }
         }
-        if let Some(log) = &self.log {
-            log.record(total, passed, n, now);
-        }
-        self.tell_watchers(n, now);
+        self.note_passed(total, passed, n, now);
         Ok(passed + n)
     }
 
@@ -634,7 +671,8 @@ impl Windows {
     }
 
     /// Tells of the rule at `first`, which refuses, and of the latest moment at which it or one of the later ones lets go.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what it returns is large to move about")]
     pub(crate) fn refusal(
         &self,
         first: usize,
@@ -651,7 +689,8 @@ impl Windows {
     }
 
     /// As [`refusal`](Self::refusal), of a call that only wants to know.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what it returns is large to move about")]
     fn silent_refusal(
         &self,
         first: usize,
@@ -661,8 +700,31 @@ impl Windows {
         now: Timestamp,
         reading: &Reading<'_>,
     ) -> Refusal<'_> {
-        let mut until = answer.until();
-        for limit in &self.limits[first + 1..] {
+        let until = match &self.limits[first + 1..] {
+            [] => answer.until(),
+            later => self.latest(answer.until(), later, total, n, now, reading),
+        };
+        let Terms { id, rule, warm_up, .. } = &*self.limits[first].terms;
+        let fits = answer != Answer::Never;
+        let limit = match warm_up {
+            Some(warm_up) if fits => warm_up.whole_rate(total, now),
+            _ => rule.limit(),
+        };
+        Refusal { rule: id, by: By::Flow { rule, limit, fits }, until }
+    }
+
+    /// From when on all of these limits have room too, if that is ever.
+    #[inline(never)]
+    fn latest(
+        &self,
+        mut until: Option<Timestamp>,
+        limits: &[Limit],
+        total: &AtomicU64,
+        n: u64,
+        now: Timestamp,
+        reading: &Reading<'_>,
+    ) -> Option<Timestamp> {
+        for limit in limits {
             let answer = loop {
                 match self.ask(limit, limit.permits, total, total.load(Ordering::Acquire), n, now, reading) {
                     Answer::Stale => {}
@@ -673,13 +735,7 @@ impl Windows {
                 until = until.zip(answer.until()).map(|(latest, other)| latest.max(other));
             }
         }
-        let Terms { id, rule, warm_up, .. } = &*self.limits[first].terms;
-        let fits = answer != Answer::Never;
-        let limit = match warm_up {
-            Some(warm_up) if fits => warm_up.whole_rate(total, now),
-            _ => rule.limit(),
-        };
-        Refusal { rule: id, by: By::Flow { rule, limit, fits }, until }
+        until
     }
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
