@@ -270,7 +270,11 @@ impl PassLog {
     ///
     /// `time` is the reading by which they were admitted. Permits that were not asked for need one taken
     /// *after* the commit: an older one would make the log forget.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "nearly every call comes by, and of one permit it is a handful of instructions"
+    )]
     pub(crate) fn record(&self, total: &AtomicU64, before: u64, n: u64, time: Timestamp) {
         let time = self.stored(time);
         let last = self.number(before) + n;

@@ -232,7 +232,8 @@ impl Breaker {
 
     /// A call that was let through under `generation` ended at `now`. A result from another generation is counted
     /// and moves nothing.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "for the one place where every call ends")]
     pub(crate) fn end(&self, generation: u64, rt_ns: u64, exception: bool, now: Timestamp) -> Option<Moved> {
         if generation == UNCOUNTED {
             return None;
