@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwap;
 
+use crate::check::Plan;
 use crate::check::call::{Check, Request};
 use crate::check::custom::Custom;
 use crate::check::system::{System, SystemProbe};
@@ -57,6 +58,7 @@ pub(crate) struct Environment {
     probe: Arc<dyn SystemProbe>,
     hides_values: bool,
     off: Off,
+    idle_plan: Arc<Plan>,
 }
 
 /// What is switched off. Resources are told of a change after it was made here, and new ones look.
@@ -86,7 +88,13 @@ impl Environment {
             probe,
             hides_values,
             off: Off::default(),
+            idle_plan: Arc::default(),
         }
+    }
+
+    /// The plan of a resource without rules: one for all, because most have none.
+    pub(crate) fn idle_plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.idle_plan)
     }
 
     #[inline]

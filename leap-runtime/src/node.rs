@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use once_cell::sync::OnceCell;
 
-use self::lanes::{Collisions, Lane, Lanes};
+use self::lanes::{Company, Lane, Lanes};
 use crate::blocked::Cause;
 use crate::clock::Timestamp;
 use crate::event::Outcome;
@@ -51,8 +51,8 @@ struct EntryTotals {
     /// Permits passed whose calls have not started yet: they are paced, and in flight only when they run.
     waiting: AtomicU64,
     blocked: [AtomicU64; N_CAUSES],
-    /// Of counts, in the rest of the second line.
-    collisions: Collisions,
+    /// In the rest of the second line.
+    company: Company,
 }
 
 /// What calls write when they end, or where they do so instead.
@@ -198,7 +198,7 @@ impl Node {
     /// serves both.
     #[cold]
     pub(crate) fn turn(&self, now: Timestamp) {
-        self.entry.0.collisions.forget();
+        self.entry.0.company.forget();
         self.second.turn(now, |slot| self.open(slot));
         if let Some(minute) = self.minute.get() {
             if minute.buckets.is_due(now) {
@@ -275,7 +275,25 @@ impl Node {
         // high. Relaxed: what ended before this call began, in the order that its caller can know of, is seen; nothing else
         // is promised.
         let idle = completed(&self.exit.0.totals) + self.n_waiting();
-        self.note_peak(clamp(after.saturating_sub(idle)), now);
+        let in_flight = clamp(after.saturating_sub(idle));
+        self.note_peak(in_flight, now);
+        if in_flight > n {
+            self.note_company();
+        }
+    }
+
+    /// A call has entered while another one was in flight.
+    #[inline]
+    fn note_company(&self) {
+        if self.entry.0.company.add() {
+            self.make_lanes();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_lanes(&self) {
+        self.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
     }
 
     /// Notes how many are in flight.
@@ -283,17 +301,6 @@ impl Node {
     #[inline(never)]
     fn look(&self, now: Timestamp) {
         self.note_peak(clamp(self.in_flight()), now);
-    }
-
-    /// A count has met another one.
-    #[cold]
-    #[inline(never)]
-    fn collide(&self) {
-        if self.exit.0.lanes.get().is_some() {
-            lanes::move_over();
-        } else if self.entry.0.collisions.add() {
-            self.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
-        }
     }
 
     fn each_lane(&self) -> slice::Iter<'_, Lane> {
@@ -348,12 +355,14 @@ impl Node {
     #[inline]
     pub(crate) fn block(&self, cause: Cause, n: u32, now: Timestamp) {
         self.minute(now);
-        let blocked = match self.exit.0.lanes.get() {
-            None => &self.entry.0.blocked,
-            Some(lanes) => &lanes.own().blocked.0,
-        };
-        if !lanes::add(&blocked[cause as usize], n.into(), Ordering::Relaxed) {
-            self.collide();
+        match self.exit.0.lanes.get() {
+            None => {
+                let blocked = &self.entry.0.blocked[cause as usize];
+                if !lanes::add(blocked, n.into(), Ordering::Relaxed) {
+                    self.note_company();
+                }
+            }
+            Some(lanes) => lanes::count(&lanes.own().blocked.0[cause as usize], n.into(), Ordering::Relaxed),
         }
     }
 
@@ -368,12 +377,10 @@ impl Node {
     #[expect(clippy::inline_always, reason = "every call comes by")]
     pub(crate) fn complete(&self, outcome: Outcome, permits: u64, rt_ns: u64, now: Timestamp) {
         let minute = self.minute(now);
-        let (exit, response_times) = match self.exit.0.lanes.get() {
+        let lane = self.exit.0.lanes.get().map(|lanes| lanes.own());
+        let (exit, response_times) = match lane {
             None => (&self.exit.0.totals, minute.histogram.counts()),
-            Some(lanes) => {
-                let lane = lanes.own();
-                (&lane.exit, &lane.response_times)
-            }
+            Some(lane) => (&lane.exit, &lane.response_times),
         };
         if outcome != Outcome::Cancelled {
             exit.rt_ns.fetch_add(rt_ns, Ordering::Relaxed);
@@ -386,8 +393,10 @@ impl Node {
             }
         }
         // Last, so that a call that is no longer in flight has left its numbers. Release, for the same reason.
-        if !lanes::add(&exit.outcomes[outcome as usize], permits, Ordering::Release) {
-            self.collide();
+        let counter = &exit.outcomes[outcome as usize];
+        match lane {
+            None => _ = counter.fetch_add(permits, Ordering::Release),
+            Some(_) => lanes::count(counter, permits, Ordering::Release),
         }
     }
 
@@ -580,25 +589,37 @@ mod tests {
         assert_eq!((node.second(later).peak, node.minute_counts(later).peak), (6, 6));
     }
 
-    /// A node that has lanes: more than a few counts have met.
+    /// A node that has lanes, and has counted one call.
     fn contended() -> Node {
         let node = Node::new(10, Timestamp::ZERO);
         node.pass(1, Timestamp::ZERO);
         node.complete(Outcome::Success, 1, 1_000, Timestamp::ZERO);
-        while node.exit.0.lanes.get().is_none() {
-            node.collide();
-        }
+        node.make_lanes();
         node
     }
 
     #[test]
-    fn counts_that_meet_now_and_then_make_no_lanes() {
+    fn lanes_are_made_where_a_thousand_calls_in_a_bucket_have_company() {
+        let now = |bucket: u64| Timestamp::from_millis(100 * bucket);
+        let enter_and_end = |node: &Node, now| {
+            node.pass(1, now);
+            node.complete(Outcome::Success, 1, 1_000, now);
+        };
+        // One at a time, any number of them.
+        let alone = Node::new(10, Timestamp::ZERO);
+        (0..10_000).for_each(|_| enter_and_end(&alone, Timestamp::ZERO));
+        assert!(alone.exit.0.lanes.get().is_none());
+        // Beside one that runs all the time.
         let node = Node::new(10, Timestamp::ZERO);
+        node.pass(1, Timestamp::ZERO);
         for bucket in 1..100 {
-            (0..30).for_each(|_| node.collide());
-            node.turn(Timestamp::from_millis(100 * bucket));
+            (0..lanes::MANY).for_each(|_| enter_and_end(&node, now(bucket - 1)));
+            assert!(node.exit.0.lanes.get().is_none());
+            node.turn(now(bucket));
         }
-        assert!(node.exit.0.lanes.get().is_none());
+        (0..=lanes::MANY).for_each(|_| enter_and_end(&node, now(99)));
+        assert!(node.exit.0.lanes.get().is_some());
+        assert_eq!((node.in_flight(), node.since_start().passed), (1, 1 + 100 * lanes::MANY + 1));
     }
 
     #[test]
@@ -678,7 +699,7 @@ mod models {
             let node = Node::new(1, Timestamp::ZERO);
             // One enters before there are lanes, and ends in one of them.
             node.pass(1, Timestamp::ZERO);
-            node.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
+            node.make_lanes();
             let node = Arc::new(node);
             let other = Arc::clone(&node);
             let other = thread::spawn(move || {

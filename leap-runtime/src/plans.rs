@@ -71,12 +71,9 @@ const OFF: u8 = COUNTED + 2;
 
 impl Plans {
     /// An idle plan, and guarding is on.
-    pub(crate) fn new() -> Self {
-        Self {
-            current: ArcSwap::from_pointee(Plan::default()),
-            lasting: OnceCell::new(),
-            guarding: AtomicU8::new(IDLE),
-        }
+    pub(crate) fn new(idle: Arc<Plan>) -> Self {
+        debug_assert!(idle.is_idle(), "{idle:?}");
+        Self { current: ArcSwap::new(idle), lasting: OnceCell::new(), guarding: AtomicU8::new(IDLE) }
     }
 
     /// The present plan.

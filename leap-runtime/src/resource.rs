@@ -115,13 +115,14 @@ fn push(rules: &mut Vec<(RuleId, Rule)>, function: &'static str, rule: Rule) {
 impl Resource {
     pub(crate) fn new(name: Arc<str>, environment: Arc<Environment>) -> Self {
         let node = Node::new(environment.second_buckets(), environment.now());
+        let plans = Plans::new(environment.idle_plan());
         let resource = Self {
             name,
             environment,
             node,
             origins: Shares::default(),
             entrances: Shares::default(),
-            plans: Plans::new(),
+            plans,
             is_ready: AtomicBool::new(false),
             sources: Mutex::default(),
         };

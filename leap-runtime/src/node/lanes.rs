@@ -1,8 +1,8 @@
 //! Where calls are counted once several cores count at the same words.
 //!
 //! A cache line that two cores write travels between them with each write, and the whole of a call takes less time than
-//! that. So once a resource's counters are seen to be contended, each thread counts in a lane of its own, after Java's
-//! `LongAdder`: a total is the sum over the lanes and what was counted before there were any. What a rule decides on is
+//! that. So once many calls of a resource are seen to meet, each thread counts in a lane of its own, after Java's `LongAdder`: a
+//! total is the sum over the lanes and what was counted before there were any. What a rule decides on is
 //! not here: that has to be one word.
 //!
 //! The peak of calls in flight needs such a sum with every call that enters, which would read the lines that the lanes keep
@@ -23,9 +23,9 @@ pub(super) const LOOK_EVERY_NS: u64 = 10_000;
 /// The most lanes of a resource, 2 KiB each. More cores than that share some.
 const MOST: usize = 16;
 
-/// So many collisions before a bucket of the statistics turns make a resource a contended one: the cores meet within the
-/// few nanoseconds that a count takes, so where it happens now and then nothing is gained by lanes.
-const MANY: u64 = 32;
+/// A resource is contended when more calls than that, since a bucket of its statistics opened, found another one in flight
+/// (or met it while they were counted as blocked): 10 000 a second. Below, there is nothing to gain.
+pub(super) const MANY: u64 = 1_000;
 
 /// What the threads of one lane have counted.
 #[derive(Debug, Default)]
@@ -92,22 +92,24 @@ fn first_number() -> usize {
     number
 }
 
-/// Somebody else counts in the lane of this thread, which takes the next one.
+/// Has this thread count in the next lane.
 #[cold]
 pub(super) fn move_over() {
     NUMBER.set(NUMBER.get().wrapping_add(1) % MOST);
 }
 
-/// How often counts have met since a bucket opened.
+/// How often calls have met since a bucket of the statistics opened.
 #[derive(Debug, Default)]
-pub(super) struct Collisions(AtomicU64);
+pub(super) struct Company(AtomicU64);
 
-impl Collisions {
-    /// Notes one; whether there are many.
-    #[cold]
+impl Company {
+    /// Notes one; whether there are more than [`MANY`].
+    #[inline]
     pub(super) fn add(&self) -> bool {
-        // Relaxed: it goes with nothing else.
-        self.0.fetch_add(1, Ordering::Relaxed) >= MANY
+        // Relaxed, and not one step: some may be lost, and it decides nothing.
+        let met = self.0.load(Ordering::Relaxed);
+        self.0.store(met + 1, Ordering::Relaxed);
+        met >= MANY
     }
 
     pub(super) fn forget(&self) {
@@ -125,4 +127,12 @@ pub(super) fn add(counter: &AtomicU64, n: u64, order: Ordering) -> bool {
     }
     counter.fetch_add(n, order);
     false
+}
+
+/// Adds to a counter of the lane of this thread, which takes the next one if somebody else counts here.
+#[inline]
+pub(super) fn count(counter: &AtomicU64, n: u64, order: Ordering) {
+    if !add(counter, n, order) {
+        move_over();
+    }
 }
