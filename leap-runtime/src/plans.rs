@@ -19,7 +19,7 @@ const LASTING: u8 = 8;
 #[derive(Debug)]
 pub(crate) struct Plans {
     current: ArcSwap<Plan>,
-    lasting: OnceCell<Box<[OnceCell<Arc<Plan>>; LASTING as usize]>>,
+    lasting: [OnceCell<Arc<Plan>>; LASTING as usize],
     /// A [`Guarding`].
     guarding: AtomicU8,
 }
@@ -73,7 +73,7 @@ impl Plans {
     /// An idle plan, and guarding is on.
     pub(crate) fn new(idle: Arc<Plan>) -> Self {
         debug_assert!(idle.is_idle(), "{idle:?}");
-        Self { current: ArcSwap::new(idle), lasting: OnceCell::new(), guarding: AtomicU8::new(IDLE) }
+        Self { current: ArcSwap::new(idle), lasting: Default::default(), guarding: AtomicU8::new(IDLE) }
     }
 
     /// The present plan.
@@ -104,8 +104,7 @@ impl Plans {
     /// A lasting plan.
     #[inline]
     pub(crate) fn lasting(&self, Number(number): Number) -> &Plan {
-        let plan = self.lasting.get().and_then(|lasting| lasting[usize::from(number)].get());
-        plan.expect("set before its number was told")
+        self.lasting[usize::from(number)].get().expect("set before its number was told")
     }
 
     /// The plan that is held so; none if there was none to hold.
@@ -120,9 +119,8 @@ impl Plans {
     /// Has calls go by that plan from now on. To be called by one at a time.
     pub(crate) fn publish(&self, plan: &Arc<Plan>, is_on: bool) {
         if plan.may_last() {
-            let lasting = self.lasting.get_or_init(Box::default);
             // Where there is no room any more, it is counted.
-            _ = lasting.iter().find(|slot| slot.get().is_none()).map(|slot| slot.set(Arc::clone(plan)));
+            _ = self.lasting.iter().find(|slot| slot.get().is_none()).map(|slot| slot.set(Arc::clone(plan)));
         }
         // Not idle before rules are to be asked, and idle after they were.
         if !plan.is_idle() {
@@ -140,8 +138,7 @@ impl Plans {
     }
 
     fn note(&self, plan: &Arc<Plan>, is_on: bool) {
-        let lasting =
-            self.lasting.get().map_or(&[][..], |lasting| &**lasting).iter().map_while(OnceCell::get);
+        let lasting = self.lasting.iter().map_while(OnceCell::get);
         let number = || lasting.zip(0..).find_map(|(it, number)| Arc::ptr_eq(it, plan).then_some(number));
         let guarding = match (is_on, plan.is_idle()) {
             (false, _) => OFF,

@@ -376,22 +376,18 @@ fn turn_away_full<A: Answer>(
     turn_away(handle, permits, &refusal, now)
 }
 
-/// Counts a block and tells of it.
-///
-/// The block comes first: what it consists of has left the processor's store buffer when the count is done, so whoever
-/// copies it next does not have to wait for that.
+/// Counts a block and tells of it. The block is made last, so that it is written where the caller wants it.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
     reason = "who refuses is known where it is called, and the block is large to move about"
 )]
 fn turn_away<A: Answer>(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> A {
-    let answer = A::blocked(Blocked::new(handle.to_name(), permits, refusal, now));
+    handle.node().block(refusal.rule.kind().into(), permits, now);
     if handle.environment().is_observed() {
         tell_refusal(handle, permits, refusal, now);
     }
-    handle.node().block(refusal.rule.kind().into(), permits, now);
-    answer
+    A::blocked(Blocked::new(handle.to_name(), permits, refusal, now))
 }
 
 /// As [`turn_away`], for a call that has waited in vain.
