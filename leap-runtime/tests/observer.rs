@@ -50,6 +50,28 @@ fn each_event_is_told_once_and_in_its_order() {
 }
 
 #[test]
+fn a_block_is_in_the_statistics_when_it_is_told() {
+    #[derive(Clone, Default)]
+    struct Asks(Arc<OnceLock<Registry>>, Arc<Mutex<Vec<u64>>>);
+    impl Observer for Asks {
+        fn on_block(&self, blocked: &Blocked) {
+            let stats = self.0.get().unwrap().stats(blocked.resource()).unwrap();
+            self.1.lock().unwrap().push(stats.totals().blocked());
+        }
+    }
+    let (clock, asks) = (ManualClock::new(), Asks::default());
+    let registry = builder(&clock).observer(asks.clone()).build();
+    asks.0.set(registry.clone()).unwrap();
+    registry.load(rules()).unwrap();
+    assert!(call(&registry, R, Outcome::Success));
+    // By the short way, and by the whole one.
+    assert!(registry.enter(R).is_err());
+    assert!(registry.enter_with(R).permits(2).enter().is_err());
+    assert!(registry.enter_with(R).origin("shop").enter().is_err());
+    assert_eq!((asks.1.lock().unwrap().clone(), registry.contained_panics()), (vec![1, 3, 4], 0));
+}
+
+#[test]
 fn a_transition_tells_which_breaker_moved_from_where_to_where_and_when() {
     #[derive(Clone, Default)]
     struct Last(Arc<Mutex<Option<String>>>);

@@ -384,6 +384,7 @@ fn turn_away_full<A: Answer>(
 )]
 fn turn_away<A: Answer>(handle: &Handle, permits: u32, refusal: &Refusal<'_>, now: Timestamp) -> A {
     handle.node().block(refusal.rule.kind().into(), permits, now);
+    // Who is told may ask for the statistics, and finds the block there.
     if handle.environment().is_observed() {
         tell_refusal(handle, permits, refusal, now);
     }
