@@ -8,7 +8,7 @@ use super::flow::scoped::{Paced, Selected};
 use super::flow::windows::Place;
 use super::flow::{Turns, patiently};
 use super::hot::Hold;
-use super::isolation::Ticket;
+use super::isolation::{Isolation, Ticket};
 use super::shadow::ShadowHeld;
 use super::system::{self, System};
 use super::{Around, Arrival, Pace, Plan, Stop, Tell, overloaded, used_up};
@@ -233,6 +233,26 @@ impl Drop for Taking<'_> {
         if let Some((system, held)) = self.taken.system.take() {
             system.give_back(held);
         }
+    }
+}
+
+/// Permits of an isolation that a call under decision has taken. Dropping them gives them back, also where a clock panics.
+pub(super) struct Permits<'a> {
+    isolation: &'a Isolation,
+    n: u32,
+}
+
+impl<'a> Permits<'a> {
+    #[inline]
+    pub(super) fn take(isolation: &'a Isolation, n: u32) -> Option<Self> {
+        isolation.take(n).ok().map(|()| Self { isolation, n })
+    }
+}
+
+impl Drop for Permits<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.isolation.give_back(self.n);
     }
 }
 

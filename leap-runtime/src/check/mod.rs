@@ -40,7 +40,7 @@ use self::flow::scoped::{Scoped, Selected};
 use self::flow::windows::Place;
 use self::flow::{Flow, patiently};
 pub(crate) use self::held::{Generations, Held};
-use self::held::{Reservation, Taking};
+use self::held::{Permits, Reservation, Taking};
 use self::hot::{Hot, Limit, Refused};
 use self::isolation::{Isolation, Ticket, ToWake};
 use self::past::{Parked, Past};
@@ -422,24 +422,19 @@ impl Plan {
                 _ => return Err(Doubt::Other),
             }
         }
-        if let Some(isolation) = &self.isolation
-            && isolation.take(n).is_err()
-        {
-            return Err(Doubt::Other);
-        }
+        let permits = match &self.isolation {
+            Some(isolation) => Some(Permits::take(isolation, n).ok_or(Doubt::Other)?),
+            None => None,
+        };
         let windows = self.flow.windows();
-        if windows.is_idle() {
-            return Ok((None, generations));
-        }
-        match windows.try_admit(passed, now, n.into(), reading) {
-            Ok(after) => Ok((Some(after), generations)),
-            Err((first, answer)) => {
-                if let Some(isolation) = &self.isolation {
-                    isolation.give_back(n);
-                }
-                Err(Doubt::Full(first, answer))
-            }
-        }
+        let after = if windows.is_idle() {
+            None
+        } else {
+            let after = windows.try_admit(passed, now, n.into(), reading);
+            Some(after.map_err(|(first, answer)| Doubt::Full(first, answer))?)
+        };
+        std::mem::forget(permits);
+        Ok((after, generations))
     }
 
     /// Lets a call of `n` permits through all checks of a plain plan, or none. Returns `passed` as this call left it, and

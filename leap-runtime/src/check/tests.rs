@@ -13,6 +13,22 @@ fn calls_of_a_resource_without_rules_go_the_short_way() {
     assert!(Plan::new(Parts::default(), &before, &AtomicU64::new(0), &|| Timestamp::ZERO).is_plain());
 }
 
+#[test]
+fn a_clock_that_panics_leaves_the_isolation_as_it_was() {
+    let flow = FlowRule::new(1.0, Behavior::Reject).unwrap();
+    let rules = vec![
+        (RuleId::new(None, RuleKind::Flow, 0), Rule::Flow(flow)),
+        (RuleId::new(None, RuleKind::Isolation, 0), Rule::Isolation(IsolationRule::new(1))),
+    ];
+    let passed = AtomicU64::new(0);
+    let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, || Timestamp::ZERO);
+    // One that is committed and not written: who comes next asks the clock.
+    passed.fetch_add(1, Ordering::Relaxed);
+    let asked = || plan.try_admit(&passed, Timestamp::ZERO, 1, || panic!("broken")).map(|(after, _)| after);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked)).is_err());
+    assert_eq!(plan.isolation().map(Isolation::in_flight), Some(0));
+}
+
 /// A13: the windows come after the isolation, and are made slow. Permits that are committed and not written make each
 /// call that gets there take a reading of the clock; the clock answers when all 100 calls have got there or been
 /// refused.
