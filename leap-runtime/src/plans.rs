@@ -15,7 +15,8 @@ const LASTING: u8 = 8;
 ///
 /// A call holds its plan until it ends. Counting that costs two read-modify-writes, a tenth of what a call costs, and most
 /// resources get their rules once or a few times. So the first plans of a resource that plain calls go by are never given
-/// up: calls hold them by their number. Those that come later are counted, and go with the last call that holds them.
+/// up, unless their log is large: calls hold them by their number. Others are counted, and go with the last call that holds
+/// them.
 #[derive(Debug)]
 pub(crate) struct Plans {
     current: ArcSwap<Plan>,
@@ -191,6 +192,24 @@ mod tests {
         registry.turn_on();
         assert_eq!(resource.guarding(), Guarding::Lasting(Number(0)));
         assert!(registry.enter("orders.create").is_err());
+    }
+
+    #[test]
+    fn a_plan_with_a_large_log_is_kept_by_nobody_when_its_rules_are_gone() {
+        let registry = Registry::builder().clock(crate::ManualClock::new()).build();
+        let exact = |limit| {
+            let rule = FlowRule::new(limit, Behavior::Reject).unwrap();
+            RuleSet::new().flow("orders.create", rule.with_precision(crate::Precision::Exact).unwrap())
+        };
+        registry.load(exact(1_048_576.0)).unwrap();
+        let resource = registry.node("orders.create").unwrap();
+        assert_eq!(resource.guarding(), Guarding::Counted);
+        let plan = Arc::downgrade(&Guard::into_inner(resource.plan()));
+        registry.enter("orders.create").unwrap().end(Outcome::Success);
+        registry.load(RuleSet::new()).unwrap();
+        assert_eq!((plan.strong_count(), resource.guarding()), (0, Guarding::Idle));
+        registry.load(exact(1_024.0)).unwrap();
+        assert_eq!(resource.guarding(), Guarding::Lasting(Number(0)));
     }
 
     #[test]

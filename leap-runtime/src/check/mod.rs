@@ -388,10 +388,15 @@ impl Plan {
         self.is_plain() && !self.wants_the_end() && self.flow.windows().is_idle()
     }
 
-    /// Whether it may be kept for as long as its resource: calls go the short way by it, and nothing hangs on it that
-    /// others give up when it goes.
+    /// Whether it may be kept for as long as its resource: calls go the short way by it, nothing hangs on it that others
+    /// give up when it goes, and it takes little.
     pub(crate) fn may_last(&self) -> bool {
-        self.is_plain() && !self.is_idle() && self.extras.is_none() && !self.flow.windows().is_watched()
+        let windows = self.flow.windows();
+        self.is_plain()
+            && !self.is_idle()
+            && self.extras.is_none()
+            && !windows.is_watched()
+            && !windows.are_large()
     }
 
     /// Whether an entry that went the short way has to tell this plan how it ended.

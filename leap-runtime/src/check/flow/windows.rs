@@ -30,6 +30,9 @@ pub(crate) const WINDOW_MAX: u64 = Ring::MAX_COUNT;
 /// The most permits that a new log remembers beyond its own limits, 512 KiB.
 const CARRIED_MAX: u64 = 1 << 16;
 
+/// From so many permits on a log is a large one: 128 KiB.
+const LARGE: u64 = 1 << 14;
+
 /// The window rules of a resource, and what they remember of `passed`.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
@@ -206,6 +209,11 @@ impl Windows {
     /// Whether rules of other resources count what passes here.
     pub(crate) fn is_watched(&self) -> bool {
         !self.watched.is_empty()
+    }
+
+    /// Whether they remember so much that nobody is to keep them who does not need to.
+    pub(crate) fn are_large(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.len() > LARGE)
     }
 
     /// The limits that stand in the log no longer, above one of `exact` of the same interval (its place, its interval in
