@@ -203,7 +203,7 @@ impl Node {
         if let Some(minute) = self.minute.get() {
             if minute.buckets.is_due(now) {
                 minute.buckets.turn(now, |slot| self.open(slot));
-                minute.histogram.turn(now, &self.response_times());
+                minute.histogram.turn(now, || self.response_times());
             }
             // What a second's bucket starts with, nobody notes after it: a call that committed before it opened and
             // notes its peak only now would be silent about the minute.
@@ -503,7 +503,7 @@ impl Node {
 
     /// The response times below which the shares `q` of the calls of the last minute lie.
     pub(crate) fn quantiles<const N: usize>(&self, now: Timestamp, q: [f64; N]) -> Option<[Duration; N]> {
-        self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q, &self.response_times()))
+        self.minute.get().and_then(|minute| minute.histogram.quantiles(now, q, || self.response_times()))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "kept and subtracted modulo 2³²")]

@@ -81,32 +81,32 @@ impl Histogram {
 
     /// Takes the snapshots that are due, unless somebody is at it. `others` are counted elsewhere.
     #[cold]
-    pub(crate) fn turn<'a>(
+    pub(crate) fn turn<'a, I: Iterator<Item = &'a ResponseTimes>>(
         &self,
         now: Timestamp,
-        others: &(impl Iterator<Item = &'a ResponseTimes> + Clone),
+        others: impl Fn() -> I,
     ) {
         self.minute.turn(now, |slot| {
             for (i, base) in slot.iter().enumerate() {
                 // Relaxed: the ring orders it.
-                base.store(self.count(i, others.clone()), Relaxed);
+                base.store(self.count(i, others()), Relaxed);
             }
         });
     }
 
     /// The response times below which the shares `q` of the last minute's (45 to 60 s) calls stayed;
     /// nothing if none completed. `others` are counted elsewhere.
-    pub(crate) fn quantiles<'a, const N: usize>(
+    pub(crate) fn quantiles<'a, const N: usize, I: Iterator<Item = &'a ResponseTimes>>(
         &self,
         now: Timestamp,
         q: [f64; N],
-        others: &(impl Iterator<Item = &'a ResponseTimes> + Clone),
+        others: impl Fn() -> I,
     ) -> Option<[Duration; N]> {
         let counts = self.minute.read(now, |view| {
             let base = view.oldest()?;
-            // The base first, so that no count is below it.
+            // The base first, so that no count is below it; and after it those that it is of, which may be new.
             let base: [u32; BUCKETS] = array::from_fn(|i| base[i].load(Relaxed));
-            Some(array::from_fn(|i| self.count(i, others.clone()).wrapping_sub(base[i])))
+            Some(array::from_fn(|i| self.count(i, others()).wrapping_sub(base[i])))
         })?;
         quantiles_of(&counts, q)
     }
