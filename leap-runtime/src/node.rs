@@ -265,11 +265,8 @@ impl Node {
         if n > 1 {
             self.entry.0.extra.fetch_add(u64::from(n) - 1, Ordering::Relaxed);
         }
-        if let Some(lanes) = self.exit.0.lanes.get() {
-            if lanes.is_time_to_look(now) {
-                self.look(now);
-            }
-            return;
+        if self.exit.0.lanes.get().is_some() {
+            return self.look_if_due(now);
         }
         // `completed` is read after this call's own commit, and calls wait before they commit, so the difference is never too
         // high. Relaxed: what ended before this call began, in the order that its caller can know of, is seen; nothing else
@@ -294,6 +291,14 @@ impl Node {
     #[inline(never)]
     fn make_lanes(&self) {
         self.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
+    }
+
+    /// With lanes: notes how many are in flight, if nobody has for a while.
+    #[inline]
+    fn look_if_due(&self, now: Timestamp) {
+        if self.exit.0.lanes.get().is_some_and(|lanes| lanes.is_time_to_look(now)) {
+            self.look(now);
+        }
     }
 
     /// Notes how many are in flight.
@@ -380,7 +385,11 @@ impl Node {
         let lane = self.exit.0.lanes.get().map(|lanes| lanes.own());
         let (exit, response_times) = match lane {
             None => (&self.exit.0.totals, minute.histogram.counts()),
-            Some(lane) => (&lane.exit, &lane.response_times),
+            Some(lane) => {
+                // While this call is in flight: who was so for long enough is looked at, also where nobody enters any more.
+                self.look_if_due(now);
+                (&lane.exit, &lane.response_times)
+            }
         };
         if outcome != Outcome::Cancelled {
             exit.rt_ns.fetch_add(rt_ns, Ordering::Relaxed);
@@ -669,6 +678,21 @@ mod tests {
         // A bucket starts with those in flight.
         node.turn(Timestamp::from_millis(300));
         assert_eq!(node.second(Timestamp::from_millis(300)).peak, 6);
+    }
+
+    #[test]
+    fn with_lanes_a_peak_that_lasts_is_seen_by_the_first_call_that_ends_it() {
+        let node = contended();
+        let at = |us| Timestamp::from_millis(200).saturating_add(Duration::from_micros(us));
+        node.turn(at(0));
+        // All come before the next look, and nobody comes after them.
+        (0..7).for_each(|us| node.pass(1, at(us)));
+        let end = |us| {
+            node.complete(Outcome::Success, 1, 1_000, at(us));
+            node.second(at(us)).peak
+        };
+        assert_eq!([9, 10, 30].map(end), [1, 6, 6], "one has ended before the look");
+        assert_eq!((node.second(at(30)).peak, node.minute_counts(at(30)).peak), (6, 6));
     }
 
     #[test]

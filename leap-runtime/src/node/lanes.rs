@@ -6,7 +6,8 @@
 //! not here: that has to be one word.
 //!
 //! The peak of calls in flight needs such a sum with every call that enters, which would read the lines that the lanes keep
-//! apart. So with lanes somebody looks once in [`LOOK_EVERY_NS`], and a peak that is shorter may be missed.
+//! apart. So with lanes somebody looks once in [`LOOK_EVERY_NS`], as a call enters or before its end is counted: a peak that
+//! is shorter may be missed, one that lasts longer is seen at the latest when it goes.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
