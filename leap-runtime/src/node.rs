@@ -464,11 +464,18 @@ impl Node {
             for (sum, total) in totals.outcomes.iter_mut().zip(&exit.outcomes) {
                 *sum = sum.wrapping_add(total.load(Ordering::Acquire));
             }
-            totals.extra_timed += exit.extra_timed.load(Ordering::Acquire);
+            totals.extra_timed = totals.extra_timed.wrapping_add(exit.extra_timed.load(Ordering::Acquire));
             totals.rt_ns = totals.rt_ns.wrapping_add(exit.rt_ns.load(Ordering::Acquire));
         }
-        totals.extra = self.entry.0.extra.load(Ordering::Acquire);
-        totals.passed = self.passed_in_all();
+        // Calls are the difference, so both are read again while calls of several permits come in between, at most 8 times.
+        let extra = || self.entry.0.extra.load(Ordering::Acquire);
+        for _ in 0..8 {
+            totals.extra = extra();
+            totals.passed = self.passed_in_all();
+            if extra() == totals.extra {
+                break;
+            }
+        }
         totals.blocked = self.blocked();
         totals
     }
@@ -565,7 +572,9 @@ fn completed(exit: &ExitTotals) -> u64 {
 
 /// Permits of calls that have a response time.
 fn timed(outcomes: &[u64; N_OUTCOMES]) -> u64 {
-    outcomes.iter().sum::<u64>() - outcomes[Outcome::Cancelled as usize]
+    // Wrapping: of a slot that was opened anew meanwhile there may be less than nothing, before it is read again.
+    let sum = outcomes.iter().copied().fold(0, u64::wrapping_add);
+    sum.wrapping_sub(outcomes[Outcome::Cancelled as usize])
 }
 
 fn clamp(n: u64) -> u32 {
@@ -678,6 +687,12 @@ mod tests {
         // A bucket starts with those in flight.
         node.turn(Timestamp::from_millis(300));
         assert_eq!(node.second(Timestamp::from_millis(300)).peak, 6);
+    }
+
+    #[test]
+    fn what_is_read_while_its_slot_is_opened_anew_is_read_again_and_no_panic() {
+        // Fewer than when it opened: 3 successes, 1 cancelled.
+        assert_eq!(timed(&[0_u64.wrapping_sub(3), 5, 0, 0_u64.wrapping_sub(1)]), 2);
     }
 
     #[test]

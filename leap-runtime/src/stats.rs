@@ -133,7 +133,7 @@ impl ResourceStats {
         &self.minute
     }
 
-    /// Everything since the start. These only grow.
+    /// Everything since the start. These only grow, but for [`calls`](Traffic::calls).
     pub fn totals(&self) -> &Traffic {
         &self.totals
     }
@@ -257,7 +257,7 @@ impl ShareStats {
         &self.minute
     }
 
-    /// Everything since the start. These only grow.
+    /// Everything since the start. These only grow, but for [`calls`](Traffic::calls).
     pub fn totals(&self) -> &Traffic {
         &self.totals
     }
@@ -412,7 +412,8 @@ impl Traffic {
         self.passed
     }
 
-    /// Calls let through, whatever their permits.
+    /// Calls let through, whatever their permits. One of several permits, or one that is charged, is told as several for the
+    /// moment in which it is being counted.
     pub fn calls(&self) -> u64 {
         self.calls
     }
