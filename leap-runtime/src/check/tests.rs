@@ -21,10 +21,10 @@ fn a_clock_that_panics_leaves_the_isolation_as_it_was() {
         (RuleId::new(None, RuleKind::Isolation, 0), Rule::Isolation(IsolationRule::new(1))),
     ];
     let passed = AtomicU64::new(0);
-    let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, || Timestamp::ZERO);
+    let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, &|| Timestamp::ZERO);
     // One that is committed and not written: who comes next asks the clock.
     passed.fetch_add(1, Ordering::Relaxed);
-    let asked = || plan.try_admit(&passed, Timestamp::ZERO, 1, || panic!("broken")).map(|(after, _)| after);
+    let asked = || plan.try_admit(&passed, Timestamp::ZERO, 1, &|| panic!("broken")).map(|(after, _)| after);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked)).is_err());
     assert_eq!(plan.isolation().map(Isolation::in_flight), Some(0));
 }
