@@ -286,6 +286,10 @@ impl<'a> Reservation<'a> {
         reading: &Reading<'_>,
         mut tell: impl FnMut(&RuleId, Moved),
     ) -> Result<(), Refusal<'a>> {
+        if self.plan.breakers.len() > INLINE {
+            // At once, however many there are.
+            self.held.more().generations = Vec::with_capacity(self.plan.breakers.len() - INLINE);
+        }
         for breaker in &self.plan.breakers {
             let (generation, moved) = breaker.enter(*now)?;
             self.held.set(self.n_breakers, generation);
