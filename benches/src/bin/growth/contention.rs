@@ -18,61 +18,48 @@ pub(crate) struct Line {
     pub(crate) fetches: f64,
     /// How many such lines the threads are spread over: 1 where all write to the same.
     pub(crate) stripes: f64,
+    /// Whether each call takes the next one of many lines: nobody queues for it, and hardly ever is it one's own.
+    pub(crate) goes_round: bool,
 }
 
 const fn line(what: &'static str, fetches: f64) -> Line {
-    Line { what, fetches, stripes: 1.0 }
+    Line { what, fetches, stripes: 1.0, goes_round: false }
 }
 
-/// A fetch to count a pass; where the windows decide, a load and a compare-exchange.
-const COUNTED: Line = line("node, entry: `passed` by `fetch_add`", 1.0);
+/// What a call counts where nobody decides on it, and its end, once many calls of a resource meet: in a lane of its thread,
+/// of which there are 16 at most.
+const LANE: Line = Line {
+    stripes: 16.0,
+    ..line(
+        "node, lane of the thread: outcome, response time and its bucket, `passed` where nobody decides",
+        3.0,
+    )
+};
+/// Where the windows decide: a load and a compare-exchange.
 const DECIDED: Line = line("node, entry: `passed` loaded, then by compare-exchange", 2.0);
-/// Read on the way in for the peak of calls in flight, written at the end: response time, outcome.
-const EXIT: Line = line("node, exit: outcomes read on entry; outcome and response time at the end", 2.0);
-const HISTOGRAM: Line = line("histogram: the bucket of the response time", 1.0);
-/// The permit's own time is written beside those of 7 neighbours, so as many callers are at one line at most: at 64 threads
-/// they are spread over 8.
-const LOG: Line = Line { what: "pass log: the permit's time, 8 to a line", fetches: 1.0, stripes: 8.0 };
-const LEAVING: Line =
-    Line { what: "pass log: the leaving permit's time, read, 8 to a line", fetches: 1.0, stripes: 8.0 };
+/// Permits in a row are on different lines, so nobody queues for one; but it was another thread that wrote it last.
+const LOG: Line = Line {
+    goes_round: true,
+    ..line("pass log: the leaving permit's time, read, and the permit's own, written", 1.0)
+};
 const BREAKER: Line = line("breaker: calls and bad calls by `fetch_add` at the end", 1.0);
 const ISOLATION: Line = line("isolation: permits taken by compare-exchange, and given back", 3.0);
 const SHARD: Line = line("hot values: the shard's lock, read twice to ask and twice to take", 4.0);
 const GATE: Line = line("hot values: the key's own total, asked, then by compare-exchange", 2.0);
-const TOP: Line =
-    Line { what: "hot values: the list of the most frequent, by thread", fetches: 2.0, stripes: 8.0 };
+const TOP: Line = Line { stripes: 8.0, ..line("hot values: the list of the most frequent, by thread", 2.0) };
 
 /// What the calls of each series of [`THREADS`](crate::series::THREADS) write, in that order. Whatever is written once in a
 /// bucket of time and read otherwise (rings, snapshots, plans, the breaker's word) is in every core's cache and no part
 /// of it, nor is what threads keep for themselves (the guard of a plan).
 pub(crate) const PATHS: [&[Line]; 7] = [
-    &[COUNTED, EXIT, HISTOGRAM],
-    &[DECIDED, LEAVING, LOG, EXIT, HISTOGRAM],
-    &[DECIDED, EXIT, HISTOGRAM],
-    &[DECIDED, LEAVING, LOG, EXIT, HISTOGRAM, BREAKER],
-    &[DECIDED, EXIT, HISTOGRAM, BREAKER],
-    &[COUNTED, EXIT, HISTOGRAM, ISOLATION],
-    &[COUNTED, EXIT, HISTOGRAM, SHARD, GATE, TOP],
+    &[LANE],
+    &[DECIDED, LOG, LANE],
+    &[DECIDED, LANE],
+    &[DECIDED, LOG, LANE, BREAKER],
+    &[DECIDED, LANE, BREAKER],
+    &[LANE, ISOLATION],
+    &[LANE, SHARD, GATE, TOP],
 ];
-
-/// What would be: the path of [`PATHS`] from which it differs, and the lines. Each end on one of 8 lines, and nobody reads
-/// them on the way in.
-pub(crate) const STRIPED_ENDS: [(usize, &[Line]); 2] = [
-    (0, &[COUNTED, striped("node, exit: outcome and response time at the end"), striped(HISTOGRAM.what)]),
-    (
-        4,
-        &[
-            DECIDED,
-            striped("node, exit: outcome and response time at the end"),
-            striped(HISTOGRAM.what),
-            striped(BREAKER.what),
-        ],
-    ),
-];
-
-const fn striped(what: &'static str) -> Line {
-    Line { what, fetches: 1.0, stripes: 8.0 }
-}
 
 /// What the model says of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,9 +80,9 @@ impl Predicted {
 /// How long a call takes at least whose lines these are, if it takes `alone_ns` with a thread by itself.
 pub(crate) fn predict(alone_ns: f64, lines: &[Line], threads: u32, transfer_ns: f64) -> Predicted {
     let waits = lines.iter().map(|line| {
-        let threads = (f64::from(threads) / line.stripes).max(1.0);
-        let wait = line.fetches * transfer_ns * (threads - 1.0) / threads;
-        (line.what, wait, threads * wait)
+        let sharing = (f64::from(threads) / line.stripes).max(1.0);
+        let wait = line.fetches * transfer_ns * (sharing - 1.0) / sharing;
+        (line.what, wait, if line.goes_round { wait } else { sharing * wait })
     });
     let latency = waits.clone().fold(alone_ns, |sum, (_, wait, _)| sum + wait);
     let slowest = waits.max_by(|(.., a), (.., b)| a.total_cmp(b));
@@ -110,8 +97,8 @@ mod tests {
     use super::{Line, Predicted, predict};
 
     const LINES: [Line; 2] = [
-        Line { what: "one", fetches: 1.0, stripes: 1.0 },
-        Line { what: "striped", fetches: 2.0, stripes: 8.0 },
+        Line { what: "one", fetches: 1.0, stripes: 1.0, goes_round: false },
+        Line { what: "striped", fetches: 2.0, stripes: 8.0, goes_round: false },
     ];
 
     #[test]
@@ -131,6 +118,12 @@ mod tests {
         let predicted = predict(30.0, &LINES, 64, 100.0);
         assert_eq!(predicted, Predicted { ns: 6_300.0, bottleneck: Some("one") });
         assert!((predicted.calls_per_us(63) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nobody_queues_for_lines_that_go_round() {
+        let round = [Line { goes_round: true, ..LINES[0] }];
+        assert_eq!(predict(30.0, &round, 64, 64.0), Predicted { ns: 93.0, bottleneck: None });
     }
 
     #[test]

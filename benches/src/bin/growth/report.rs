@@ -7,7 +7,7 @@ use leap_benches::memory::Memory;
 use leap_benches::results::taken;
 use serde_json::{Value, json};
 
-use crate::contention::{Line, PATHS, Predicted, STRIPED_ENDS, predict};
+use crate::contention::{Line, PATHS, Predicted, predict};
 use crate::measure::{Measured, Timed};
 use crate::series::THREADS;
 use crate::start_up::{BUDGET_MS, FUNCTIONS, StartUp};
@@ -52,7 +52,7 @@ struct Contended<'a> {
     lines: &'static [Line],
     alone_ns: f64,
     /// Of something that is not built there is no measurement.
-    two: Option<&'a Timed>,
+    two: &'a Timed,
     /// By the transfer measured here.
     two_predicted: Predicted,
     /// For each transfer of the model, for each number of threads.
@@ -92,7 +92,7 @@ impl Report {
 
     fn contended(&self) -> Vec<Contended<'_>> {
         let Some(transfer_ns) = self.transfer_ns else { return vec![] };
-        let of = |name: &'static str, lines: &'static [Line], is_built: bool| {
+        let of = |(name, lines): (&'static str, &'static [Line])| {
             let series = self.measured.iter().find(|series| series.name == name)?;
             let [alone, two] = &series.points[..] else { return None };
             let alone_ns = alone.median();
@@ -104,14 +104,12 @@ impl Report {
                 path: name.split_once(": ").map_or(name, |(_, path)| path),
                 lines,
                 alone_ns,
-                two: is_built.then_some(two),
+                two,
                 two_predicted: predict(alone_ns, lines, 2, transfer_ns),
                 predicted: predicted.collect(),
             })
         };
-        let built = THREADS.into_iter().zip(PATHS).map(|(name, lines)| of(name, lines, true));
-        let others = STRIPED_ENDS.into_iter().map(|(path, lines)| of(THREADS[path], lines, false));
-        built.chain(others).flatten().collect()
+        THREADS.into_iter().zip(PATHS).filter_map(of).collect()
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -138,7 +136,6 @@ impl Report {
                 contended.predicted.iter().map(|(transfer, threads, predicted)| {
                     json!({
                         "path": contended.path,
-                        "is_built": contended.two.is_some(),
                         "transfer_ns": transfer,
                         "threads": threads,
                         "modelled_ns": predicted.ns,
@@ -251,8 +248,7 @@ impl Report {
             "Measured with one thread and two, in ns per call of a thread. **All else here is a model, not a \
              measurement**: what the cache lines that calls write would cost if 2, 8 or 64 cores did nothing but call one \
              resource, for 50 and 100 ns to hand a line over. It is a lower bound by queueing theory, see \
-             `benches/src/bin/growth/contention.rs`. The last rows are what it would be with the counters written at the \
-             end spread over 8 lines. Handing a line over took {transfer_ns:.0} ns here.\n"
+             `benches/src/bin/growth/contention.rs`. Handing a line over took {transfer_ns:.0} ns here.\n"
         )?;
         write!(page, "| | 1 thread | 2 threads | ratio | 2, modelled |")?;
         for transfer in MODEL_TRANSFERS {
@@ -263,17 +259,8 @@ impl Report {
         writeln!(page, " all wait for |")?;
         writeln!(page, "| --- |{} --- |", " ---: |".repeat(4 + MODEL_TRANSFERS.len() * MODEL_THREADS.len()))?;
         for Contended { path, alone_ns, two, two_predicted, predicted, .. } in &contended {
-            match two {
-                Some(two) => {
-                    let (median, least) = (two.median(), two.min());
-                    write!(
-                        page,
-                        "| {path} | {alone_ns:.0} | {median:.0} ({least:.0}) | {:.2} |",
-                        median / alone_ns
-                    )?;
-                }
-                None => write!(page, "| *not built*: {path}, ends striped | {alone_ns:.0} | - | - |")?,
-            }
+            let (median, min) = (two.median(), two.min());
+            write!(page, "| {path} | {alone_ns:.0} | {median:.0} ({min:.0}) | {:.2} |", median / alone_ns)?;
             write!(page, " {:.0} |", two_predicted.ns)?;
             for (.., predicted) in predicted {
                 write!(page, " {:.0} |", predicted.ns)?;
@@ -282,7 +269,7 @@ impl Report {
             writeln!(page, " {} |", last.unwrap_or("-"))?;
         }
         writeln!(page, "\nThe lines of each call; *stripes* are lines that threads are spread over:\n")?;
-        for Contended { path, lines, .. } in contended.iter().filter(|contended| contended.two.is_some()) {
+        for Contended { path, lines, .. } in &contended {
             let lines = lines.iter().map(|line| match line.stripes {
                 1.0 => format!("{} ({} fetches)", line.what, line.fetches),
                 stripes => format!("{} ({} fetches, {stripes} stripes)", line.what, line.fetches),
@@ -345,10 +332,7 @@ impl fmt::Display for Report {
             )?;
             writeln!(f, "  ns per call of a thread; handing a line over took {transfer_ns:.0} ns here")?;
             for Contended { path, alone_ns, two, two_predicted, predicted, .. } in &contended {
-                match two {
-                    Some(two) => write!(f, "  {path}: 1 takes {alone_ns:.0}, 2 take {:.0}", two.median())?,
-                    None => write!(f, "  NOT BUILT, {path} with ends striped: 1 takes {alone_ns:.0}")?,
-                }
+                write!(f, "  {path}: 1 takes {alone_ns:.0}, 2 take {:.0}", two.median())?;
                 write!(f, ", 2 modelled {:.0}", two_predicted.ns)?;
                 for (transfer, threads, predicted) in predicted {
                     write!(f, "; {threads} at {transfer:.0} ns: {:.0}", predicted.ns)?;
