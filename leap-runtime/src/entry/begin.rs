@@ -372,7 +372,9 @@ fn turn_away_full<A: Answer>(
     now: Timestamp,
 ) -> A {
     let (total, reading) = (handle.node().passed(), || handle.environment().now());
-    let refusal = plan.flow().windows().refusal(first, answer, total, permits.into(), now, &reading);
+    let windows = plan.flow().windows();
+    windows.note_refused(first, total, now);
+    let refusal = windows.refusal(first, answer, total, permits.into(), now, &reading);
     turn_away(handle, permits, &refusal, now)
 }
 

@@ -347,8 +347,10 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        let admitted = self.try_admit_as(place, total, now, n, reading);
-        admitted.map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
+        let admitted = self.try_admit_by_all(place, total, now, n, reading);
+        admitted
+            .inspect_err(|(first, _)| self.note_refused(*first, total, now))
+            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
     }
 
     /// As [`admit`](Self::admit), but says no in few words: which window refuses first, and what it answers. The rest is
@@ -362,13 +364,16 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, (usize, Answer)> {
-        let [limit] = &*self.limits else { return self.try_admit_by_all(total, now, n, reading) };
-        // As in `try_admit_as`: of the one limit that most resources have.
+        let [limit] = &*self.limits else { return self.try_admit_by_all(None, total, now, n, reading) };
+        // As there, of the one limit that most resources have. Twice, because the compiler makes a function of what would be
+        // handed to a common loop, and that is a tenth of a blocked call.
         let mut passed = total.load(Ordering::Acquire);
         loop {
             match self.ask(limit, limit.permits, total, passed, n, now, reading) {
-                Answer::Fits if self.unusual.load(Ordering::Relaxed) == 0 => {}
-                Answer::Fits => return self.try_admit_by_all(total, now, n, reading),
+                Answer::Fits if self.is_unusual() => {
+                    return self.try_admit_by_all(None, total, now, n, reading);
+                }
+                Answer::Fits => {}
                 Answer::Stale => {
                     passed = total.load(Ordering::Acquire);
                     continue;
@@ -376,38 +381,15 @@ impl Windows {
                 no => return Err((0, no)),
             }
             match total.compare_exchange(passed, passed + n, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
+                Ok(_) => return Ok(self.note_passed(total, passed, n, now)),
                 Err(found) => passed = found,
             }
         }
-        self.note_passed(total, passed, n, now);
-        Ok(passed + n)
     }
 
     /// Out of line: a call that asks more than one limit, or none, takes longer anyway.
     #[inline(never)]
     fn try_admit_by_all(
-        &self,
-        total: &AtomicU64,
-        now: Timestamp,
-        n: u64,
-        reading: &Reading<'_>,
-    ) -> Result<u64, (usize, Answer)> {
-        self.try_admit_as(None, total, now, n, reading)
-    }
-
-    /// Notes that `n` permits have been committed behind `passed`.
-    #[inline]
-    fn note_passed(&self, total: &AtomicU64, passed: u64, n: u64, now: Timestamp) {
-        if let Some(log) = &self.log {
-            log.record(total, passed, n, now);
-        }
-        self.tell_watchers(n, now);
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call without a place is not to ask whether it has one")]
-    fn try_admit_as(
         &self,
         place: Option<&Place>,
         total: &AtomicU64,
@@ -431,17 +413,25 @@ impl Windows {
                     passed = total.load(Ordering::Acquire);
                     continue;
                 }
-                no @ Err(_) => return no.map(|()| passed),
+                Err(no) => return Err(no),
             }
             // AcqRel: releases the ticks this call opened before it counts in them; acquires what goes with the
             // value found when it lost.
             match total.compare_exchange(passed, passed + n, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
+                Ok(_) => return Ok(self.note_passed(total, passed, n, now)),
                 Err(found) => passed = found,
             }
         }
-        self.note_passed(total, passed, n, now);
-        Ok(passed + n)
+    }
+
+    /// Notes that `n` permits have been committed behind `passed`, and returns the total after that.
+    #[inline]
+    fn note_passed(&self, total: &AtomicU64, passed: u64, n: u64, now: Timestamp) -> u64 {
+        if let Some(log) = &self.log {
+            log.record(total, passed, n, now);
+        }
+        self.tell_watchers(n, now);
+        passed + n
     }
 
     /// Counts what nobody limits, for those who watch and for rules that are off. Returns the total after that.
@@ -479,6 +469,14 @@ impl Windows {
     fn tell_each_watcher(&self, n: u64, now: Timestamp) {
         for passes in &self.watched {
             passes.add(now, n);
+        }
+    }
+
+    /// The rule at `first` has refused a call.
+    #[inline]
+    pub(crate) fn note_refused(&self, first: usize, total: &AtomicU64, now: Timestamp) {
+        if self.is_moving {
+            self.note_demand(first, total, now);
         }
     }
 
@@ -555,6 +553,7 @@ impl Windows {
         reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
         self.ask_as(place, total, now, n, reading)
+            .inspect_err(|(first, _)| self.note_refused(*first, total, now))
             .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
     }
 
@@ -567,7 +566,7 @@ impl Windows {
         reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
         self.ask_as(None, total, now, n, reading)
-            .map_err(|(first, answer)| self.silent_refusal(first, answer, total, n, now, reading))
+            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
     }
 
     /// As [`ask_all`](Self::ask_all), of what has passed at the moment.
@@ -608,12 +607,14 @@ impl Windows {
                 other => return Err((i, other)),
             }
         }
+        if self.is_unusual() { self.ask_standing(place, total, passed, n, now, reading) } else { Ok(()) }
+    }
+
+    /// Whether there is more to ask than the limits themselves.
+    #[inline]
+    fn is_unusual(&self) -> bool {
         // Relaxed: places decide who comes first, and not how many: for that, this call's compare-exchange stands.
-        if self.unusual.load(Ordering::Relaxed) == 0 {
-            Ok(())
-        } else {
-            self.ask_standing(place, total, passed, n, now, reading)
-        }
+        self.unusual.load(Ordering::Relaxed) != 0
     }
 
     /// Asks for what stands below the limits at the moment, and above them since a while ago, and opens what is parked.
@@ -679,27 +680,10 @@ impl Windows {
     }
 
     /// Tells of the rule at `first`, which refuses, and of the latest moment at which it or one of the later ones lets go.
+    /// Of a call that came to pass that is to be [noted](Self::note_refused) too.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what it returns is large to move about")]
     pub(crate) fn refusal(
-        &self,
-        first: usize,
-        answer: Answer,
-        total: &AtomicU64,
-        n: u64,
-        now: Timestamp,
-        reading: &Reading<'_>,
-    ) -> Refusal<'_> {
-        if self.is_moving {
-            self.note_demand(first, total, now);
-        }
-        self.silent_refusal(first, answer, total, n, now, reading)
-    }
-
-    /// As [`refusal`](Self::refusal), of a call that only wants to know.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "what it returns is large to move about")]
-    fn silent_refusal(
         &self,
         first: usize,
         answer: Answer,
