@@ -1,9 +1,9 @@
 //! Where calls are counted once several cores count at the same words.
 //!
 //! A cache line that two cores write travels between them with each write, and the whole of a call takes less time than
-//! that. So once many calls of a resource are seen to meet, each thread counts in a lane of its own, after Java's `LongAdder`: a
-//! total is the sum over the lanes and what was counted before there were any. What a rule decides on is
-//! not here: that has to be one word.
+//! that. So once many calls of a resource are seen to meet, each thread counts in a lane of its own, after Java's
+//! `LongAdder`: a total is the sum over the lanes and what was counted before there were any. What a rule decides on is not
+//! here: that has to be one word.
 //!
 //! The peak of calls in flight needs such a sum with every call that enters, which would read the lines that the lanes keep
 //! apart. So with lanes somebody looks once in [`LOOK_EVERY_NS`], as a call enters or before its end is counted: a peak that
@@ -12,6 +12,8 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 use std::thread;
+
+use once_cell::sync::OnceCell;
 
 use super::{ExitTotals, Line, N_CAUSES};
 use crate::clock::Timestamp;
@@ -54,8 +56,7 @@ thread_local! {
 
 impl Lanes {
     pub(super) fn new() -> Self {
-        let n = thread::available_parallelism().map_or(2, usize::from).next_power_of_two().clamp(2, MOST);
-        Self { lanes: (0..n).map(|_| Lane::default()).collect(), look_at: Line::default() }
+        Self { lanes: (0..n_lanes()).map(|_| Lane::default()).collect(), look_at: Line::default() }
     }
 
     /// The lane of this thread.
@@ -82,6 +83,13 @@ impl Lanes {
         now.as_nanos() >= due
             && self.look_at.0.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
+
+/// As many as the process has cores. Asked once, because the system answers from files.
+fn n_lanes() -> usize {
+    static N_LANES: OnceCell<usize> = OnceCell::new();
+    let of_cores = |n: usize| n.next_power_of_two().clamp(2, MOST);
+    *N_LANES.get_or_init(|| thread::available_parallelism().map_or(2, |n| of_cores(n.get())))
 }
 
 #[cold]
