@@ -477,7 +477,8 @@ impl Traffic {
     }
 }
 
-/// Percentiles of response times, read from a histogram with a relative error of at most 6 %.
+/// Percentiles of response times, read from a histogram with a relative error of at most 6 %; below 1 µs the error is at most
+/// 64 ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentiles([Duration; 4]);
 
