@@ -22,7 +22,25 @@ const ROOM: u64 = 10_000;
 const N: u64 = 1_000_000;
 const BATCH: u64 = 1_000;
 
+const USAGE: &str = "\
+names
+    calls by a million names, old and new; it takes no arguments but --help";
+
 fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        None => measure(),
+        Some("--help" | "-h") => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        Some(word) => {
+            eprintln!("names: unknown argument `{word}`\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measure() -> ExitCode {
     println!(
         "{:<52} {:>8} {:>8} {:>7} {:>9} {:>9}",
         "", "median", "worst", "allocs", "MiB early", "MiB late"
