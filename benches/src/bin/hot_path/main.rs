@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use leap_benches::alloc::Counting;
 use leap_benches::measure::{self, Plan};
-use leap_benches::{floor, memory};
+use leap_benches::memory;
 
 use self::options::{Options, Task};
 use self::report::Report;
@@ -63,10 +63,10 @@ fn main() -> ExitCode {
 }
 
 fn time(rows: &[Row], options: &Options) -> ExitCode {
-    let chosen: Vec<&Row> = rows.iter().filter(|row| options.wants(row)).collect();
-    if chosen.iter().all(|row| row.name == floor::NAME) && options.only.is_some() {
+    if !rows.iter().any(|row| options.names(row)) {
         return refuse(&format!("no row has `{}` in its name; there are {}", options.only(), names(rows)));
     }
+    let chosen: Vec<&Row> = rows.iter().filter(|row| options.wants(row)).collect();
     let plan = if options.quick { Plan::QUICK } else { Plan::FULL };
     let report = Report {
         plan,

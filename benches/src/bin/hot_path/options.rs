@@ -28,9 +28,14 @@ pub(crate) enum Task {
 }
 
 impl Options {
-    /// Whether the row is asked for. The floor is always there to compare with.
+    /// Whether the row is asked for by its name.
+    pub(crate) fn names(&self, row: &Row) -> bool {
+        row.name.contains(self.only())
+    }
+
+    /// Whether it is measured: the floor is always there to compare with.
     pub(crate) fn wants(&self, row: &Row) -> bool {
-        row.name == floor::NAME || row.name.contains(self.only())
+        row.name == floor::NAME || self.names(row)
     }
 
     pub(crate) fn only(&self) -> &str {
