@@ -1,8 +1,26 @@
 //! The page of results, `benches/RESULTS.md`: each program keeps a section of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io, thread};
+
+/// Whether all these files can be written: to be asked before there is something to write, which takes long to measure.
+/// A file that is not there is made, and one that is stays as it is.
+///
+/// # Errors
+///
+/// The first that cannot be opened, by its name.
+pub fn check_writable<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
+    files.into_iter().try_for_each(|file| {
+        let opened = fs::OpenOptions::new().append(true).create(true).open(file);
+        opened.map(drop).map_err(|error| unwritable(file, &error))
+    })
+}
+
+/// What is said of a file that cannot be written.
+pub fn unwritable(file: &Path, error: &io::Error) -> String {
+    format!("`{}` cannot be written: {error}", file.display())
+}
 
 /// Puts the section where it stood, or at the end of the page.
 ///
@@ -53,7 +71,26 @@ fn said(program: &str, arguments: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::with_section;
+    use std::path::PathBuf;
+
+    use super::{check_writable, with_section};
+
+    #[test]
+    fn a_file_in_a_folder_that_is_not_there_is_named_before_it_is_written() {
+        let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/no such folder/page.md"));
+        let error = check_writable([&file]).unwrap_err();
+        assert!(error.starts_with(&format!("`{}` cannot be written: ", file.display())), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_can_be_written_stays_as_it_is() {
+        let file = std::env::temp_dir().join(format!("leap-benches-{}.md", std::process::id()));
+        std::fs::write(&file, "kept").unwrap();
+        let checked = check_writable([&file]);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!((checked, text.as_str()), (Ok(()), "kept"));
+    }
 
     #[test]
     fn a_section_is_put_where_it_stood_and_the_rest_stays() {

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use leap_benches::alloc::Counting;
 use leap_benches::measure::{self, Plan};
-use leap_benches::memory;
+use leap_benches::{memory, results};
 
 use self::options::{Options, Task};
 use self::report::Report;
@@ -66,6 +66,9 @@ fn time(rows: &[Row], options: &Options) -> ExitCode {
     if !rows.iter().any(|row| options.names(row)) {
         return refuse(&format!("no row has `{}` in its name; there are {}", options.only(), names(rows)));
     }
+    if let Err(wrong) = results::check_writable(&options.json) {
+        return refuse(&wrong);
+    }
     let chosen: Vec<&Row> = rows.iter().filter(|row| options.wants(row)).collect();
     let plan = if options.quick { Plan::QUICK } else { Plan::FULL };
     let report = Report {
@@ -78,7 +81,7 @@ fn time(rows: &[Row], options: &Options) -> ExitCode {
     if let Some(file) = &options.json
         && let Err(error) = std::fs::write(file, report.to_json())
     {
-        return refuse(&format!("`{}` cannot be written: {error}", file.display()));
+        return refuse(&results::unwritable(file, &error));
     }
     if report.is_within_hard_budgets() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
