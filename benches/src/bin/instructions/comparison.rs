@@ -23,6 +23,15 @@ impl Comparison {
     pub(crate) fn beyond(&self) -> Vec<&Compared> {
         self.0.iter().filter(|row| row.is_beyond()).collect()
     }
+
+    /// All of it in a line.
+    pub(crate) fn verdict(&self) -> String {
+        let (n, n_beyond) = (self.0.len(), self.beyond().len());
+        match n_beyond {
+            0 => format!("{n} rows within {PERCENT} %"),
+            _ => format!("{n_beyond} of {n} rows beyond {PERCENT} %"),
+        }
+    }
 }
 
 impl Compared {
@@ -91,5 +100,13 @@ mod tests {
             Comparison(vec![compared(1_000, 1_000), compared(1_000, 1_100), compared(1_000, 900)]);
         let beyond: Vec<u32> = comparison.beyond().iter().map(|row| row.now.own).collect();
         assert_eq!(beyond, [1_100, 900]);
+    }
+
+    #[test]
+    fn the_verdict_tells_how_many_rows_are_too_far_off() {
+        let verdict =
+            |owns: &[u32]| Comparison(owns.iter().map(|own| compared(1_000, *own)).collect()).verdict();
+        assert_eq!(verdict(&[1_000, 1_030]), "2 rows within 3 %");
+        assert_eq!(verdict(&[1_000, 1_031]), "1 of 2 rows beyond 3 %");
     }
 }

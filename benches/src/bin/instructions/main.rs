@@ -66,13 +66,15 @@ fn compare() -> Result<ExitCode, String> {
     print!("{comparison}");
     let beyond: Vec<String> = comparison.beyond().iter().map(|row| format!("`{}`", row.row)).collect();
     if beyond.is_empty() {
+        println!("\n{}", comparison.verdict());
         return Ok(ExitCode::SUCCESS);
     }
     println!(
         "\nToo far from what is committed: {}. Where the instructions are is told by\n    callgrind_annotate {}\n\
-         If that is how it should be, write the counts down, and tell in the commit what changed them:\n    {REFRESH}",
+         If that is how it should be, write the counts down, and tell in the commit what changed them:\n    {REFRESH}\n\n{}",
         beyond.join(", "),
         program.profile("ROW")?.display(),
+        comparison.verdict(),
     );
     Ok(ExitCode::FAILURE)
 }

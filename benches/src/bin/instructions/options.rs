@@ -4,7 +4,9 @@ pub(crate) const USAGE: &str = "\
 instructions
     counts the instructions of each row's calls, and compares them with the committed counts
 instructions --refresh
-    writes the counts into the committed file instead";
+    writes the counts into the committed file instead
+
+`outside` are instructions in libc and the dynamic linker: they depend on the machine, and are not compared.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
