@@ -34,6 +34,9 @@ use self::report::{Report, Scale};
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
+/// What is measured beside the series.
+const PARTS: [&str; 4] = ["contention", "bytes", "start-up", "flat"];
+
 fn main() -> ExitCode {
     let options = match options::parse(std::env::args().skip(1)) {
         Ok(options) => options,
@@ -53,6 +56,13 @@ fn main() -> ExitCode {
 }
 
 fn measure(options: &Options) -> Result<Report, String> {
+    let names: Vec<&str> = series::names().chain(PARTS).collect();
+    if !names.iter().any(|name| options.wants(name)) {
+        let only = options.only.as_deref().unwrap_or_default();
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        return Err(format!("no series or part has `{only}` in its name; there are {}", names.join(", ")));
+    }
+    results::check_writable(options.json.iter().chain(&options.keep))?;
     let scale = if options.quick { Scale::QUICK } else { Scale::FULL };
     let mut report = Report::of(scale, options.command());
     // Before there is much of a heap, of which each is a part.
@@ -81,10 +91,6 @@ fn measure(options: &Options) -> Result<Report, String> {
         }
     });
     report.transfer_ns = Some(transfer_ns).filter(|ns| ns.is_finite());
-    if report.is_empty() {
-        let only = options.only.as_deref().unwrap_or_default();
-        return Err(format!("no series or part has `{only}` in its name"));
-    }
     Ok(report)
 }
 
@@ -94,7 +100,7 @@ fn print(report: &Report, options: &Options) -> ExitCode {
     let kept = options.keep.as_ref().map(|page| (page, results::keep(page, "growth", &report.to_markdown())));
     for (file, written) in json.into_iter().chain(kept) {
         if let Err(error) = written {
-            return refuse(&format!("`{}` cannot be written: {error}", file.display()));
+            return refuse(&results::unwritable(file, &error));
         }
     }
     if report.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -34,7 +34,7 @@ pub(crate) fn all(options: &Options, clock: &Halting, global: &Registry) -> Vec<
         let max = if options.quick { 100_000 } else { 1_000_000 };
         all.extend(keys(max, clock, &mut rules));
     }
-    if THREADS.iter().any(wants) || options.wants("contention") {
+    if THREADS.iter().any(wants) || wants(&WORD_NAME) || options.wants("contention") {
         all.extend(threads(&mut rules));
     }
     global.load(rules).expect("the names are short");
@@ -42,6 +42,11 @@ pub(crate) fn all(options: &Options, clock: &Halting, global: &Registry) -> Vec<
         options.wants(series.name) || options.wants("contention") && THREADS.contains(&series.name)
     });
     all
+}
+
+/// Of all that there are.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    RESOURCES.into_iter().chain(RULES).chain([BUCKETS]).chain(KEYS).chain(THREADS).chain([WORD_NAME])
 }
 
 /// Calls of a batch where nothing asks for more.
@@ -322,6 +327,8 @@ fn hot(key: u64) -> Result<u64, Blocked> {
     Ok(key)
 }
 
+const WORD_NAME: &str = "threads on one word";
+
 static WORD: AtomicU64 = AtomicU64::new(0);
 
 fn threads(rules: &mut RuleSet) -> Vec<Series> {
@@ -348,12 +355,16 @@ fn threads(rules: &mut RuleSet) -> Vec<Series> {
             }
         };
         let points = [1, 2].map(|threads| Point { threads, ..point(threads as u64, 1_000, CALLS, run()) });
-        Series { name, note: "", points: points.into() }
+        Series { name, note: "ns per call of a thread, with so many threads", points: points.into() }
     };
     let mut all: Vec<_> = THREADS.into_iter().zip(sites).map(of).collect();
     // What the processor can do at best.
     let run = |n| repeat(n, |_| WORD.fetch_add(1, Relaxed) < u64::MAX);
     let points = [1, 2].map(|threads| Point { threads, ..point(threads as u64, 1_000, CALLS, run) });
-    all.push(Series { name: "threads on one word", note: "one `fetch_add`", points: points.into() });
+    all.push(Series {
+        name: WORD_NAME,
+        note: "one `fetch_add`, ns per call of a thread, with so many threads",
+        points: points.into(),
+    });
     all
 }
