@@ -49,17 +49,21 @@ fn main() -> ExitCode {
         println!("{}", options::USAGE);
         return ExitCode::SUCCESS;
     }
-    let done =
-        if takes_backtraces() { without_backtraces() } else { run(&options).map(|()| ExitCode::SUCCESS) };
-    done.unwrap_or_else(|error| refuse(&error.to_string()))
+    let done = if takes_backtraces() {
+        without_backtraces().map_err(|error| error.to_string())
+    } else {
+        run(&options).map(|()| ExitCode::SUCCESS)
+    };
+    done.unwrap_or_else(|why| refuse(&why))
 }
 
-fn run(options: &Options) -> io::Result<()> {
+fn run(options: &Options) -> Result<(), String> {
     let rows = peers::all();
     if !rows.iter().any(|row| options.names(row)) {
         let names: Vec<_> = rows.iter().map(|row| format!("`{}`", row.name)).collect();
-        return Err(io::Error::other(format!("no row is called so; there are {}", names.join(", "))));
+        return Err(format!("no row is called so; there are {}", names.join(", ")));
     }
+    results::check_writable(options.json.iter().chain(&options.keep))?;
     let chosen: Vec<&Row> = rows.iter().filter(|row| options.wants(row)).collect();
     let again: Vec<&Row> = chosen.iter().copied().filter(|row| row.with_ticker).collect();
     let (plan, [at_most, at_most_again]) =
@@ -73,10 +77,11 @@ fn run(options: &Options) -> io::Result<()> {
     let report = Report { plan, allocations, by_its_clock, by_ticker };
     print!("{report}");
     if let Some(file) = &options.json {
-        fs::write(file, report.to_json())?;
+        fs::write(file, report.to_json()).map_err(|error| results::unwritable(file, &error))?;
     }
     if let Some(page) = &options.keep {
-        results::keep(page, "cost", &page::section(&report, &options.command()))?;
+        let section = page::section(&report, &options.command());
+        results::keep(page, "cost", &section).map_err(|error| results::unwritable(page, &error))?;
     }
     Ok(())
 }
@@ -96,7 +101,9 @@ fn without_backtraces() -> io::Result<ExitCode> {
         .env("RUST_BACKTRACE", "0")
         .env("RUST_LIB_BACKTRACE", "0")
         .status()?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    // Of one that a signal ended there is no code.
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn refuse(why: &str) -> ExitCode {

@@ -69,7 +69,7 @@ impl Report<'_> {
         writeln!(
             f,
             "\n{:<60}{:>7}{:>10}",
-            "promises (medians of one thread; no exit code)", "ratio", "at least"
+            "promises (medians of one thread; does not fail the program)", "ratio", "at least"
         )?;
         for check in self.checks() {
             writeln!(
