@@ -32,6 +32,11 @@ impl Load {
         Self((1..=times).flat_map(around).map(|ms| (Timestamp::from_millis(ms), limit.into())).collect())
     }
 
+    /// The limit at once, at each full second, and nothing else.
+    pub(crate) fn each_second(limit: u32, times: u64) -> Self {
+        Self((1..=times).map(|second| (Timestamp::from_millis(1_000 * second), limit.into())).collect())
+    }
+
     /// A call each 200 µs.
     pub(crate) fn saturating(time: Duration) -> Self {
         let n = u64::try_from(time.as_micros()).unwrap_or(u64::MAX) / 200;
@@ -130,6 +135,7 @@ mod tests {
     fn loads_are_what_they_say() {
         let at = Timestamp::from_millis;
         assert_eq!(Load::straddling(7, 2).0, [(at(995), 7), (at(1_005), 7), (at(1_995), 7), (at(2_005), 7)]);
+        assert_eq!(Load::each_second(7, 2).0, [(at(1_000), 7), (at(2_000), 7)]);
         assert_eq!(Load::after_idle(10, 1).0[..3], [(at(3_000), 20), (at(3_010), 1), (at(3_020), 1)]);
         assert_eq!(Load::after_idle(10, 2).0.last(), Some(&(at(7_990), 1)));
         assert_eq!(Load::saturating(Duration::from_secs(1)).0.len(), 5_000);

@@ -17,6 +17,8 @@ use crate::report::{Checked, Report, Table};
 const LIMIT: u32 = 1_000;
 /// Of the others.
 const SMALL: u32 = 100;
+/// Of bursts that come each second.
+const SECONDS: u64 = 300;
 /// Of the log's admissions, under a load without gaps: a window of 100 buckets is 1.01 s long.
 const STRICT_SHARE: f64 = 0.99;
 
@@ -37,6 +39,7 @@ pub(crate) fn all(plan: Plan) -> Report {
     );
     let [set, real] = [plan.boundaries, plan.real_boundaries].map(boundaries);
     bursts(&mut report, "Bursts around each full second", boundaries_about, &set, &real);
+    each_second(&mut report);
     saturated(&mut report, plan);
     for period_ms in [200, 199] {
         sentinel(&mut report, period_ms);
@@ -122,6 +125,22 @@ fn saturated(report: &mut Report, plan: Plan) {
         }
         rows.push((kind.name.to_owned(), counts));
     }
+    report.tables.push(Table { title: title.to_owned(), about, limit: SMALL, rows });
+}
+
+/// Where a window of buckets is furthest from the log: the last burst is in its oldest bucket still. That is shown; what is
+/// checked of strict is that it is never over.
+fn each_second(report: &mut Report) {
+    let title = "The limit at once, each 1.000 s";
+    let load = Load::each_second(SMALL, SECONDS);
+    let about =
+        format!("{SMALL} per second. {SMALL} calls at each full second, and nothing else, {SECONDS} times.");
+    let with_clocks = limiters::ALL.iter().filter_map(|kind| Some((kind, kind.settable?)));
+    let rows = with_clocks.map(|(kind, settable)| {
+        let calls = load.on_a_set_clock(settable(SMALL));
+        (kind.name.to_owned(), judged(report, kind, title, &load, &calls))
+    });
+    let rows = rows.collect();
     report.tables.push(Table { title: title.to_owned(), about, limit: SMALL, rows });
 }
 

@@ -47,6 +47,9 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
+    if let Err(wrong) = results::check_writable(&options.keep) {
+        return refuse(&wrong);
+    }
     let report = loads::all(options.plan());
     println!("{report}");
     if let Some(page) = &options.keep {
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
         let (taken, versions) = (results::taken(&command), versions::all());
         let text = format!("## Accuracy\n\n{taken}; {versions}.\n\n{ABOUT}\n\n{report}");
         if let Err(error) = results::keep(page, "accuracy", &text) {
-            return refuse(&format!("`{}`: {error}", page.display()));
+            return refuse(&results::unwritable(page, &error));
         }
     }
     if report.is_all_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -64,8 +67,11 @@ const ABOUT: &str = "\
 The same calls for each limiter, and for a plain sliding log, which lets a call pass unless the limit passed within the \
 last second. Aligned seconds are those of the limiter's clock in which calls came; `over` is more than the limit in some \
 span of one second. Token buckets (governor, ratelimit, leaky-bucket) do not promise to hold that: they save up a burst \
-and refill it meanwhile. Where two figures stand for the fullest second, the moment of a call is known only to lie \
-between a reading of the clock before it and one after it: so many passed for certain, so many at most.";
+and refill it meanwhile. With threads in real time, leap exact is judged at its own clock reading, the first of each \
+call, because that is what it decides by; leap's other limiters between that reading and one after the call, and \
+limiters of others between a reading before the call and one after it. Where two figures stand for the fullest \
+second, the moment of a call is known only to lie between a reading of the clock before it and one after it: so many \
+passed for certain, so many at most.";
 
 fn refuse(why: &str) -> ExitCode {
     eprintln!("accuracy: {why}");
