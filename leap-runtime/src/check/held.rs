@@ -280,6 +280,7 @@ impl<'a> Reservation<'a> {
     }
 
     /// Has every breaker let the call through. `now` is read anew where somebody was told of a transition meanwhile.
+    #[inline]
     pub(super) fn pass_breakers(
         &mut self,
         now: &mut Timestamp,

@@ -316,7 +316,7 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        self.admit_as(None, total, now, n, reading)
+        self.try_admit(total, now, n, reading).map_err(|no| self.refused(no, total, n, now, reading))
     }
 
     /// As [`admit`](Self::admit), for the call that took `place`: ahead of all that have none, behind those that took
@@ -331,26 +331,26 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        let admitted = self.admit_as(Some(place), total, now, n, reading);
+        let admitted = self.try_admit_by_all(Some(place), total, now, n, reading);
         if admitted.is_ok() {
             // What it stood for is counted in the window from now on.
             place.give_back();
         }
-        admitted
+        admitted.map_err(|no| self.refused(no, total, n, now, reading))
     }
 
-    fn admit_as(
+    /// Notes and tells of the refusal of a call that came to pass.
+    #[inline]
+    fn refused(
         &self,
-        place: Option<&Place>,
+        (first, answer): (usize, Answer),
         total: &AtomicU64,
-        now: Timestamp,
         n: u64,
+        now: Timestamp,
         reading: &Reading<'_>,
-    ) -> Result<u64, Refusal<'_>> {
-        let admitted = self.try_admit_by_all(place, total, now, n, reading);
-        admitted
-            .inspect_err(|(first, _)| self.note_refused(*first, total, now))
-            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
+    ) -> Refusal<'_> {
+        self.note_refused(first, total, now);
+        self.refusal(first, answer, total, n, now, reading)
     }
 
     /// As [`admit`](Self::admit), but says no in few words: which window refuses first, and what it answers. The rest is
@@ -552,9 +552,7 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
-        self.ask_as(place, total, now, n, reading)
-            .inspect_err(|(first, _)| self.note_refused(*first, total, now))
-            .map_err(|(first, answer)| self.refusal(first, answer, total, n, now, reading))
+        self.ask_as(place, total, now, n, reading).map_err(|no| self.refused(no, total, n, now, reading))
     }
 
     /// As [`admit`](Self::admit), but takes nothing, and leaves no trace of having been asked.
