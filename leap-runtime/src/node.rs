@@ -182,7 +182,7 @@ impl Node {
         }
     }
 
-    /// The word that window rules decide on: with [lanes](lanes), not all that passed while none did.
+    /// The word that window rules decide on. With [lanes](lanes) it is not all that passed: see [`pass`](Self::pass).
     #[inline]
     pub(crate) fn passed(&self) -> &AtomicU64 {
         &self.entry.0.passed
@@ -265,8 +265,9 @@ impl Node {
         if n > 1 {
             self.entry.0.extra.fetch_add(u64::from(n) - 1, Ordering::Relaxed);
         }
-        if self.exit.0.lanes.get().is_some() {
-            return self.look_if_due(now);
+        // After this call's commit too: had there been lanes before it, somebody who ended in one would be missed below.
+        if let Some(lanes) = self.exit.0.lanes.get() {
+            return self.look_if_due(lanes, now);
         }
         // `completed` is read after this call's own commit, and calls wait before they commit, so the difference is never too
         // high. Relaxed: what ended before this call began, in the order that its caller can know of, is seen; nothing else
@@ -293,10 +294,10 @@ impl Node {
         self.exit.0.lanes.get_or_init(|| Box::new(Lanes::new()));
     }
 
-    /// With lanes: notes how many are in flight, if nobody has for a while.
+    /// Notes how many are in flight, if nobody has for a while.
     #[inline]
-    fn look_if_due(&self, now: Timestamp) {
-        if self.exit.0.lanes.get().is_some_and(|lanes| lanes.is_time_to_look(now)) {
+    fn look_if_due(&self, lanes: &Lanes, now: Timestamp) {
+        if lanes.is_time_to_look(now) {
             self.look(now);
         }
     }
@@ -382,12 +383,13 @@ impl Node {
     #[expect(clippy::inline_always, reason = "every call comes by")]
     pub(crate) fn complete(&self, outcome: Outcome, permits: u64, rt_ns: u64, now: Timestamp) {
         let minute = self.minute(now);
-        let lane = self.exit.0.lanes.get().map(|lanes| lanes.own());
-        let (exit, response_times) = match lane {
+        let lanes = self.exit.0.lanes.get();
+        let (exit, response_times) = match lanes {
             None => (&self.exit.0.totals, minute.histogram.counts()),
-            Some(lane) => {
+            Some(lanes) => {
                 // While this call is in flight: who was so for long enough is looked at, also where nobody enters any more.
-                self.look_if_due(now);
+                self.look_if_due(lanes, now);
+                let lane = lanes.own();
                 (&lane.exit, &lane.response_times)
             }
         };
@@ -403,7 +405,7 @@ impl Node {
         }
         // Last, so that a call that is no longer in flight has left its numbers. Release, for the same reason.
         let counter = &exit.outcomes[outcome as usize];
-        match lane {
+        match lanes {
             None => _ = counter.fetch_add(permits, Ordering::Release),
             Some(_) => lanes::count(counter, permits, Ordering::Release),
         }

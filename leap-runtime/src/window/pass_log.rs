@@ -21,11 +21,11 @@ const LAST_TIME: u64 = (1 << TIME_BITS) - 1;
 /// A sliding log, one slot per permit, that many threads read and write without a lock.
 ///
 /// The decision is not taken here but on a word outside, `total`: how many permits have passed. Permits are
-/// numbered by it. Number `p` stands in slot `p % len`, which tells by its lap whose time it holds:
+/// numbered by it. Number `p` stands in slot `9 p % len` (see [`place`]), which tells by its lap whose time it holds:
 ///
 /// ```text
 ///              63      48 47                                       0
-///  slot p % len | lap     | time: 0, or 1 + µs since the origin      |   lap = p / len, modulo 2¹⁶
+///  slot         | lap     | time: 0, or 1 + µs since the origin      |   lap = p / len, modulo 2¹⁶
 ///
 ///  limit 3, len 4, total 1 042
 ///  slot            0      1      2      3
@@ -343,7 +343,8 @@ impl PassLog {
         // Acquire: if this is a later lap's word, the load below sees a total at least as high as that lap's.
         let mut held = slot.load(Acquire);
         // The lap before ours and not the one that will look like it, 2¹⁶ laps on: that one's time would not be earlier than
-        // ours. So whoever records just what it has committed need not look at the total, which others are writing.
+        // ours (but for a clock that was set back while this thread slept through all of them; then an old time stands here
+        // for a lap). So whoever records just what it has committed need not look at the total, which others are writing.
         if lap_of(held) == lap.wrapping_sub(1) && held & LAST_TIME < time {
             interleave();
             // As below.
