@@ -285,3 +285,23 @@ fn calls_that_wait_in_a_warming_pace_are_demand() {
     assert_eq!(gaps[0], Some(Duration::ZERO));
     assert!(gaps[1].unwrap() < ms(36), "warm after 15 s of more than it takes: {gaps:?}");
 }
+
+#[test]
+fn calls_that_would_wait_in_a_warming_pace_are_demand_where_a_limit_refuses_them_too() {
+    let rules = || RuleSet::new().flow(R, paced_warm_up(15.0, 2, 3.0, 300)).flow(R, qps(3.0));
+    let in_shadow = qps(1.0).with_mode(Mode::Shadow);
+    for rules in [rules(), rules().flow(R, in_shadow)] {
+        let (registry, clock) = registry_with(rules);
+        let call = |n| registry.enter_with(R).permits(n);
+        // One permit per second is little, and lets it get cold; unless more is asked for.
+        for second in 0..12 {
+            clock.set(at(second * 1_000));
+            Call::new(call(1)).entry().end(Outcome::Success);
+            assert!(Call::new(call(3)).blocked().to_string().contains("its limit of 3 per 1s is reached"));
+        }
+        clock.set(at(12_000));
+        Call::new(call(2)).entry().end(Outcome::Success);
+        // Two permits cost 400 ms when it is cold, and 187 ms by now.
+        Call::waiting(call(1));
+    }
+}

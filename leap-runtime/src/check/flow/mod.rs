@@ -160,7 +160,8 @@ impl Flow {
         self.windows.peek(total, now, n, reading)
     }
 
-    /// Whether the throttles have a turn for a call of `n` permits that is on its way in; takes none.
+    /// Whether the throttles have a turn for a call of `n` permits that is on its way in; takes none. That it would have to
+    /// wait is told to pace that warms up, as when the turn is taken: whatever refuses the call after this.
     pub(crate) fn ask_turns(
         &self,
         total: &AtomicU64,
@@ -169,8 +170,11 @@ impl Flow {
         reading: &Reading<'_>,
     ) -> Result<(), Refusal<'_>> {
         if self.is_paced() {
-            patiently(now, reading, |now| self.start(total, now, now, n))
-                .inspect_err(|_| self.note_demand(total, now))?;
+            let waits = patiently(now, reading, |now| Ok(self.start(total, now, now, n)? > now));
+            if !matches!(waits, Ok(false)) {
+                self.note_demand(total, now);
+            }
+            waits?;
         }
         Ok(())
     }
