@@ -75,15 +75,15 @@ struct Windows {
 }
 
 /// Where a memory begins.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Memory {
     /// The first permit that counts.
     first: usize,
-    /// Permits that were taken over from a memory of the other sort, as passing at this moment.
-    carried: (usize, u64),
+    /// When those before it passed that were taken over from a memory of the other sort; none of one that is infinitely old.
+    carried: Vec<Option<u64>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Log {
     origin: u64,
     len: usize,
@@ -105,29 +105,43 @@ impl Windows {
         let remembering = || of_mode(Mode::Enforce).chain(of_mode(Mode::Off));
         let exact = || remembering().filter(|(_, rule)| rule.precision == Precision::Exact);
         let passed = self.permits.len();
-        let log = exact().map(|(_, rule)| rule.limit().max(1)).max().map(|longest| match self.log {
-            Some(log) if log.len >= longest => log,
+        let carried =
+            || exact().map(|(position, rule)| self.carried(position, *rule, now)).max().unwrap_or(0);
+        let just_now = Some(now + 1_000);
+        let log = exact().map(|(_, rule)| rule.limit().max(1)).max().map(|longest| match &self.log {
+            Some(log) if log.len >= longest => log.clone(),
             Some(log) => {
+                let len = longest.next_power_of_two();
                 let first = log.memory.first.max(passed.saturating_sub(log.len));
                 // What it had taken over comes before all that it has seen.
-                let (carried, at) = log.memory.carried;
-                let carried = (carried.min(log.len.saturating_sub(passed - log.memory.first)), at);
-                Log { len: longest.next_power_of_two(), memory: Memory { first, carried }, ..log }
+                let taken_over = &log.memory.carried;
+                let remembered = log.len.saturating_sub(passed - log.memory.first);
+                let mut carried_on = taken_over[taken_over.len().saturating_sub(remembered)..].to_vec();
+                // And what it does not remember, others may: that comes before.
+                let beyond = carried().min(len).saturating_sub(log.len);
+                if beyond > 0 {
+                    let idle = log.len - carried_on.len() - (passed - first);
+                    let before = std::iter::repeat_n(just_now, beyond).chain(std::iter::repeat_n(None, idle));
+                    carried_on = before.chain(carried_on).collect();
+                }
+                Log { origin: log.origin, len, memory: Memory { first, carried: carried_on } }
             }
             None => {
-                let carried =
-                    exact().map(|(position, rule)| self.carried(position, *rule, now)).max().unwrap_or(0);
-                let memory = Memory { first: passed, carried: (carried.min(longest), now + 1_000) };
-                Log { origin: now, len: longest.next_power_of_two(), memory }
+                // Long enough for all that is taken over.
+                let carried = vec![just_now; carried().min(passed)];
+                let len = longest.max(carried.len()).next_power_of_two();
+                Log { origin: now, len, memory: Memory { first: passed, carried } }
             }
         });
         let mut rings = BTreeMap::new();
         for (position, rule) in remembering().filter(|(_, rule)| rule.precision != Precision::Exact) {
             let shape = (rule.interval, rule.n_buckets);
-            let standing = self.rings.get(&shape).copied();
             rings.entry(shape).or_insert_with(|| {
-                let begin = || Memory { first: passed, carried: (self.carried(position, *rule, now), now) };
-                standing.unwrap_or_else(begin)
+                let begin = || Memory {
+                    first: passed,
+                    carried: vec![Some(now); self.carried(position, *rule, now)],
+                };
+                self.rings.get(&shape).cloned().unwrap_or_else(begin)
             });
         }
         (self.rules, self.log, self.rings) = (rules, log, rings);
@@ -140,7 +154,7 @@ impl Windows {
         match (before.precision, rule.precision) {
             (Precision::Exact, Precision::Exact) => 0,
             (Precision::Exact, _) => {
-                let (leaving, len) = (self.leaving(*before), self.log.unwrap().len);
+                let (leaving, len) = (self.leaving(*before), self.log.as_ref().unwrap().len);
                 let leaving = &leaving[leaving.len().saturating_sub(len)..];
                 leaving.iter().position(|leaves| *leaves > now).map_or(0, |gone| leaving.len() - gone)
             }
@@ -158,21 +172,19 @@ impl Windows {
             let bucket = rule.bucket();
             move |time: u64| (time / bucket + u64::from(n_buckets)) * bucket
         };
-        let ring = || self.rings[&(rule.interval, rule.n_buckets)];
-        let (memory, leaves): (Memory, Box<dyn Fn(u64) -> u64>) = match rule.precision {
+        let ring = || &self.rings[&(rule.interval, rule.n_buckets)];
+        let (memory, leaves): (&Memory, Box<dyn Fn(u64) -> u64>) = match rule.precision {
             Precision::Exact => {
-                let Log { origin, memory, .. } = self.log.unwrap();
+                let Log { origin, memory, .. } = self.log.as_ref().unwrap();
                 let micros = move |time: u64| (time - origin).div_ceil(1_000) * 1_000 + origin;
                 (memory, Box::new(move |time| micros(time) + rule.interval))
             }
             Precision::Strict => (ring(), Box::new(buckets(rule.n_buckets + 1))),
             _ => (ring(), Box::new(buckets(rule.n_buckets))),
         };
-        let (carried, at) = memory.carried;
-        std::iter::repeat_n(at, carried)
-            .chain(self.permits[memory.first..].iter().copied())
-            .map(leaves)
-            .collect()
+        let carried = memory.carried.iter().copied();
+        let passed = self.permits[memory.first..].iter().copied().map(Some);
+        carried.chain(passed).map(|time| time.map_or(0, &leaves)).collect()
     }
 
     /// A plain sliding log or bucket sum per rule: all must have room.
