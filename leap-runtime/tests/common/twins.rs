@@ -54,12 +54,31 @@ pub(crate) fn config(cases: u32) -> Config {
 }
 
 /// What became of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Said {
     Passes,
     /// It starts later.
     Waits,
-    Blocks(String),
+    Blocks(Blocked),
+}
+
+impl PartialEq for Said {
+    /// What blocks is the same rule for the same reason until the same moment, but for a microsecond: how warm a pace is, is
+    /// rounded whenever it is asked, and a load asks.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Passes, Self::Passes) | (Self::Waits, Self::Waits) => true,
+            (Self::Blocks(one), Self::Blocks(other)) => {
+                let [until, other_until] = [one.retry_after(), other.retry_after()];
+                let is_until_the_same = match (until, other_until) {
+                    (Some(until), Some(other)) => until.abs_diff(other) < Duration::from_micros(1),
+                    (until, other) => until == other,
+                };
+                (one.rule(), one.cause()) == (other.rule(), other.cause()) && is_until_the_same
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A call that waits for its start.
@@ -124,7 +143,7 @@ impl Site {
                 self.running.push((self.now.saturating_add(runs), entry, outcome));
                 Said::Passes
             }
-            Poll::Ready(Err(blocked)) => Said::Blocks(blocked.to_string()),
+            Poll::Ready(Err(blocked)) => Said::Blocks(blocked),
             Poll::Pending => {
                 self.waiting.push(call);
                 Said::Waits
