@@ -116,12 +116,12 @@ impl Slot {
 
     /// Load, compare, and almost never store.
     #[inline]
-    fn note_peak(&self, in_flight: u32) -> bool {
-        let is_new = in_flight > self.peak.load(Ordering::Relaxed);
-        if is_new {
-            self.peak.fetch_max(in_flight, Ordering::Relaxed);
-        }
-        is_new
+    fn is_new_peak(&self, in_flight: u64) -> bool {
+        in_flight > self.peak.load(Ordering::Relaxed).into()
+    }
+
+    fn note_peak(&self, in_flight: u64) {
+        self.peak.fetch_max(u32::try_from(in_flight).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
     #[inline]
@@ -207,7 +207,7 @@ impl Node {
             }
             // What a second's bucket starts with, nobody notes after it: a call that committed before it opened and
             // notes its peak only now would be silent about the minute.
-            minute.buckets.current().note_peak(self.second.current().peak.load(Ordering::Relaxed));
+            minute.buckets.current().note_peak(self.second.current().peak.load(Ordering::Relaxed).into());
         }
     }
 
@@ -273,9 +273,9 @@ impl Node {
         // high. Relaxed: what ended before this call began, in the order that its caller can know of, is seen; nothing else
         // is promised.
         let idle = completed(&self.exit.0.totals) + self.n_waiting();
-        let in_flight = clamp(after.saturating_sub(idle));
+        let in_flight = after.saturating_sub(idle);
         self.note_peak(in_flight, now);
-        if in_flight > n {
+        if in_flight > n.into() {
             self.note_company();
         }
     }
@@ -306,7 +306,7 @@ impl Node {
     #[cold]
     #[inline(never)]
     fn look(&self, now: Timestamp) {
-        self.note_peak(clamp(self.in_flight()), now);
+        self.note_peak(self.in_flight(), now);
     }
 
     fn each_lane(&self) -> slice::Iter<'_, Lane> {
@@ -341,7 +341,7 @@ impl Node {
     /// Notes that such a call starts.
     pub(crate) fn start(&self, n: u32, now: Timestamp) {
         self.entry.0.waiting.fetch_sub(n.into(), Ordering::Relaxed);
-        self.note_peak(clamp(self.in_flight()), now);
+        self.note_peak(self.in_flight(), now);
     }
 
     /// Notes that such a call has ended without a start: after [`complete`](Self::complete), so that it is in flight at no
@@ -350,15 +350,24 @@ impl Node {
         self.entry.0.waiting.fetch_sub(n.into(), Ordering::Relaxed);
     }
 
-    #[inline]
-    fn note_peak(&self, in_flight: u32, now: Timestamp) {
-        if self.second.current().note_peak(in_flight) {
-            self.minute(now).buckets.current().note_peak(in_flight);
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "nearly every call comes by, and has nothing to note")]
+    fn note_peak(&self, in_flight: u64, now: Timestamp) {
+        if self.second.current().is_new_peak(in_flight) {
+            self.note_new_peak(in_flight, now);
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn note_new_peak(&self, in_flight: u64, now: Timestamp) {
+        self.second.current().note_peak(in_flight);
+        self.minute(now).buckets.current().note_peak(in_flight);
+    }
+
     /// Counts a call of `n` permits that was blocked.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a handful of instructions")]
     pub(crate) fn block(&self, cause: Cause, n: u32, now: Timestamp) {
         self.minute(now);
         match self.exit.0.lanes.get() {
@@ -375,7 +384,7 @@ impl Node {
     /// Notes `n` permits that were charged to a running call: they are in flight with it.
     pub(crate) fn charge(&self, n: u64, now: Timestamp) {
         self.entry.0.extra.fetch_add(n, Ordering::Relaxed);
-        self.note_peak(clamp(self.in_flight()), now);
+        self.note_peak(self.in_flight(), now);
     }
 
     /// Counts a call of `permits` that ended.

@@ -42,26 +42,38 @@ pub(crate) enum Guarding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(u8);
 
+impl Number {
+    /// That of no plan.
+    const NONE: Self = Self(u8::MAX);
+}
+
 /// How a call holds its plan, if it has to.
 ///
 /// Two fields and not three variants: each is written where it is to stay, in one store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PlanHold {
-    lasting: Option<Number>,
+    lasting: Number,
     counted: Option<Guard<Arc<Plan>>>,
+}
+
+impl Default for PlanHold {
+    #[inline]
+    fn default() -> Self {
+        Self { lasting: Number::NONE, counted: None }
+    }
 }
 
 impl From<Number> for PlanHold {
     #[inline]
     fn from(number: Number) -> Self {
-        Self { lasting: Some(number), counted: None }
+        Self { lasting: number, counted: None }
     }
 }
 
 impl From<Guard<Arc<Plan>>> for PlanHold {
     #[inline]
     fn from(plan: Guard<Arc<Plan>>) -> Self {
-        Self { lasting: None, counted: Some(plan) }
+        Self { lasting: Number::NONE, counted: Some(plan) }
     }
 }
 
@@ -102,18 +114,34 @@ impl Plans {
         }
     }
 
-    /// A lasting plan.
+    /// What a plain call has to ask, if that is a lasting plan. In fewer instructions than [`guarding`](Self::guarding) takes
+    /// to tell it from everything else.
     #[inline]
-    pub(crate) fn lasting(&self, Number(number): Number) -> &Plan {
-        self.lasting[usize::from(number)].get().expect("set before its number was told")
+    pub(crate) fn lasting(&self) -> Option<(Number, &Plan)> {
+        // Acquire: as there.
+        let number = Number(self.guarding.load(Ordering::Acquire));
+        Some((number, self.of_number(number)?))
+    }
+
+    #[inline]
+    fn of_number(&self, Number(number): Number) -> Option<&Plan> {
+        self.lasting.get(usize::from(number))?.get().map(|plan| &**plan)
+    }
+
+    /// The present plan, to be held by a call.
+    pub(crate) fn hold(&self) -> PlanHold {
+        match self.lasting() {
+            Some((number, _)) => number.into(),
+            None => self.load().into(),
+        }
     }
 
     /// The plan that is held so; none if there was none to hold.
     #[inline]
     pub(crate) fn held<'a>(&'a self, hold: &'a PlanHold) -> Option<&'a Plan> {
-        match hold.lasting {
-            Some(number) => Some(self.lasting(number)),
+        match self.of_number(hold.lasting) {
             None => hold.counted.as_ref().map(|plan| &***plan),
+            lasting => lasting,
         }
     }
 

@@ -158,16 +158,27 @@ impl Resource {
         self.plans.guarding()
     }
 
-    /// A plan that lasts as long as the resource.
+    /// The present plan, if it lasts as long as the resource and plain calls are to ask it.
     #[inline]
-    pub(crate) fn lasting(&self, number: Number) -> &Plan {
-        self.plans.lasting(number)
+    pub(crate) fn lasting(&self) -> Option<(Number, &Plan)> {
+        self.plans.lasting()
+    }
+
+    /// The present plan, to be held by a call.
+    pub(crate) fn hold(&self) -> PlanHold {
+        self.plans.hold()
     }
 
     /// The plan that a call holds.
     #[inline]
     pub(crate) fn held<'a>(&'a self, hold: &'a PlanHold) -> Option<&'a Plan> {
         self.plans.held(hold)
+    }
+
+    /// Whether plain calls have nothing to ask.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.guarding() == Guarding::Idle
     }
 
     /// Whether guarding is switched off here.
@@ -401,7 +412,7 @@ impl fmt::Debug for Resource {
 /// with one of its own.
 #[derive(Clone, Debug)]
 pub(crate) enum Handle {
-    Static(&'static Arc<Resource>),
+    Static(&'static Resource),
     Shared(Arc<Resource>),
 }
 

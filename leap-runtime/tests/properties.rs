@@ -137,10 +137,8 @@ impl Windows {
         for (position, rule) in remembering().filter(|(_, rule)| rule.precision != Precision::Exact) {
             let shape = (rule.interval, rule.n_buckets);
             rings.entry(shape).or_insert_with(|| {
-                let begin = || Memory {
-                    first: passed,
-                    carried: vec![Some(now); self.carried(position, *rule, now)],
-                };
+                let begin =
+                    || Memory { first: passed, carried: vec![Some(now); self.carried(position, *rule, now)] };
                 self.rings.get(&shape).cloned().unwrap_or_else(begin)
             });
         }

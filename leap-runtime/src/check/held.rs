@@ -150,6 +150,12 @@ impl Held {
 }
 
 impl Generations {
+    /// Of the only breaker.
+    #[inline]
+    pub(super) fn of_one(generation: u64) -> Self {
+        Self { first: generation, ..Self::default() }
+    }
+
     /// Notes that of breaker `i`, if there is room for it.
     #[inline]
     pub(super) fn set(&mut self, i: usize, generation: u64) -> bool {

@@ -65,6 +65,9 @@ pub(crate) struct Plan {
     extras: Option<Box<Extras>>,
     /// Whether calls of this plan may need more than [`admit`](Self::admit).
     needs_more: bool,
+    /// Whether [`try_admit_one`](Self::try_admit_one) can be asked.
+    is_simple: bool,
+    wants_the_end: bool,
 }
 
 #[derive(Debug, Default)]
@@ -156,9 +159,9 @@ pub(crate) struct Admitted {
 
 /// Why a call is not let through in few words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Doubt {
-    /// The window at that position has no room, and says so.
-    Full(usize, Answer),
+pub(crate) enum Doubt<F> {
+    /// A window has no room, and says so.
+    Full(F),
     /// There is more to ask.
     Other,
 }
@@ -221,13 +224,15 @@ impl Plan {
         });
         let shadows: Box<[_]> = shadows.collect();
         let needs_more = plan.needs_more || !customs.is_empty() || !shadows.is_empty();
+        let flow = plan.flow.watched_by(watched);
+        let is_simple = !needs_more && flow.windows().are_simple();
         let extras = match plan.extras {
             None if customs.is_empty() && shadows.is_empty() => None,
             extras => {
                 Some(Box::new(Extras { customs: customs.into(), shadows, ..*extras.unwrap_or_default() }))
             }
         };
-        Self { rules: rules.into(), extras, needs_more, flow: plan.flow.watched_by(watched), ..plan }
+        Self { rules: rules.into(), extras, needs_more, is_simple, flow, ..plan }
     }
 
     /// The plan of rules that are enforced or off, each of which goes on from what `past` knows of it.
@@ -280,6 +285,8 @@ impl Plan {
         let flow = Flow::after(&own, before, &others, passed, reading);
         Self {
             needs_more: !is_bare || flow.is_paced() || isolation.as_ref().is_some_and(Isolation::may_queue),
+            is_simple: false,
+            wants_the_end: !on.breakers.is_empty() || isolation.is_some(),
             breakers: on.breakers.into(),
             isolation,
             flow,
@@ -402,12 +409,17 @@ impl Plan {
     /// Whether an entry that went the short way has to tell this plan how it ended.
     #[inline]
     pub(crate) fn wants_the_end(&self) -> bool {
-        !self.breakers.is_empty() || self.isolation.is_some()
+        self.wants_the_end
+    }
+
+    /// Whether [`try_admit_one`](Self::try_admit_one) can be asked.
+    #[inline]
+    pub(crate) fn is_simple(&self) -> bool {
+        self.is_simple
     }
 
     /// As [`admit`](Self::admit), for what nearly every call meets: closed breakers, permits to be had, and windows that
-    /// have room or are full. Everything else is left to `admit`, which is asked next: nothing has been taken. Where nobody
-    /// decides on `passed`, the caller is to count.
+    /// have room or are full. Everything else is left to `admit`, which is asked next: nothing has been taken.
     ///
     /// Its answers are few words, all of which can stay in registers. What `admit` returns is large, and what was written in
     /// pieces is slow to move about.
@@ -419,27 +431,44 @@ impl Plan {
         now: Timestamp,
         n: u32,
         reading: &Reading<'_>,
-    ) -> Result<(Option<u64>, Generations), Doubt> {
-        let mut generations = Generations::default();
-        for (i, breaker) in self.breakers.iter().enumerate() {
-            match breaker.closed() {
-                Some(generation) if generations.set(i, generation) => {}
-                _ => return Err(Doubt::Other),
-            }
-        }
-        let permits = match &self.isolation {
-            Some(isolation) => Some(Permits::take(isolation, n).ok_or(Doubt::Other)?),
-            None => None,
-        };
-        let windows = self.flow.windows();
-        let after = if windows.is_idle() {
-            None
-        } else {
-            let after = windows.try_admit(passed, now, n.into(), reading);
-            Some(after.map_err(|(first, answer)| Doubt::Full(first, answer))?)
-        };
+    ) -> Result<(u64, Generations), Doubt<(usize, Answer)>> {
+        let (generations, permits) = self.try_before_windows(n).ok_or(Doubt::Other)?;
+        let after = self.flow.windows().try_admit(None, passed, now, n.into(), reading);
+        let after = after.map_err(Doubt::Full)?;
         std::mem::forget(permits);
         Ok((after, generations))
+    }
+
+    /// The same of one permit, for a [simple](Self::is_simple) plan. None where nobody decides on `passed`: the caller is to
+    /// count.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see above")]
+    pub(crate) fn try_admit_one(
+        &self,
+        passed: &AtomicU64,
+        now: Timestamp,
+        reading: &Reading<'_>,
+    ) -> Result<(Option<u64>, Generations), Doubt<Answer>> {
+        let (generations, permits) = self.try_before_windows(1).ok_or(Doubt::Other)?;
+        let after = self.flow.windows().try_admit_one(passed, now, reading)?;
+        std::mem::forget(permits);
+        Ok((after, generations))
+    }
+
+    /// What is asked before the windows: the breakers and the isolation.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
+    fn try_before_windows(&self, n: u32) -> Option<(Generations, Option<Permits<'_>>)> {
+        let generations = match &*self.breakers {
+            [] => Generations::default(),
+            [breaker] => Generations::of_one(breaker.closed()?),
+            several => closed(several)?,
+        };
+        let permits = match &self.isolation {
+            Some(isolation) => Some(Permits::take(isolation, n)?),
+            None => None,
+        };
+        Some((generations, permits))
     }
 
     /// Lets a call of `n` permits through all checks of a plain plan, or none. Returns `passed` as this call left it, and
@@ -695,22 +724,48 @@ impl Plan {
         if let Some(isolation) = &self.isolation {
             isolation.give_back(n);
         }
-        for (i, breaker) in self.breakers.iter().enumerate() {
-            let exception = match outcome {
-                Outcome::Success => false,
-                Outcome::Exception => true,
-                // No verdict.
-                Outcome::Ignored | Outcome::Cancelled => {
-                    breaker.give_back(held.generation(i));
-                    continue;
+        match &*self.breakers {
+            [] => {}
+            // As below, of the one that most resources have: a loop costs as much as what it does.
+            [breaker] => tell_breaker(breaker, held.generation(0), outcome, rt_ns, now, tell),
+            several => {
+                for (i, breaker) in several.iter().enumerate() {
+                    tell_breaker(breaker, held.generation(i), outcome, rt_ns, now, &mut tell);
                 }
-            };
-            let moved = breaker.end(held.generation(i), rt_ns, exception, now);
-            if let Some(moved) = moved.filter(|_| breaker.is_told()) {
-                tell(breaker.id(), moved);
             }
         }
     }
+}
+
+/// Tells a breaker of the end of a call, and others of its transition.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "for the one place where every call ends")]
+fn tell_breaker(
+    breaker: &Breaker,
+    generation: u64,
+    outcome: Outcome,
+    rt_ns: u64,
+    now: Timestamp,
+    mut tell: impl FnMut(&RuleId, Moved),
+) {
+    let exception = match outcome {
+        Outcome::Success => false,
+        Outcome::Exception => true,
+        // No verdict.
+        Outcome::Ignored | Outcome::Cancelled => return breaker.give_back(generation),
+    };
+    let moved = breaker.end(generation, rt_ns, exception, now);
+    if let Some(moved) = moved.filter(|_| breaker.is_told()) {
+        tell(breaker.id(), moved);
+    }
+}
+
+/// The generations of these breakers, if all of them are closed and an entry has room for them.
+#[inline(never)]
+fn closed(breakers: &[Breaker]) -> Option<Generations> {
+    let mut generations = Generations::default();
+    let mut all = breakers.iter().enumerate();
+    all.all(|(i, breaker)| breaker.closed().is_some_and(|it| generations.set(i, it))).then_some(generations)
 }
 
 /// Rules by what becomes of them.

@@ -10,12 +10,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{self, Poll, ready};
 use std::thread::panicking;
 use std::time::Duration;
-
-use arc_swap::Guard;
 
 use super::scene::{self, Scene};
 use super::{Entry, Stage, tell_transition};
@@ -29,7 +26,7 @@ use crate::check::{Admitted, Around, Arrival, Doubt, Hand, Held, Plan, Stop, ove
 use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::plans::{Guarding, Number, PlanHold};
+use crate::plans::PlanHold;
 use crate::resource::{Handle, Resource};
 use crate::rule::{RuleId, RuleKind};
 use crate::timer::Alarm;
@@ -112,69 +109,52 @@ fn shortly<A: Answer>(handle: Handle, permits: u32) -> A {
     if Context::is_any() {
         return A::fully(&handle, &Request::of(permits), now);
     }
-    match resource.guarding() {
-        Guarding::Lasting(number) => ask(handle, number, permits, now),
-        Guarding::Idle => {
-            node.pass(permits, now);
-            A::passed(Entry::new(handle, PlanHold::default(), Held::default(), now, permits))
-        }
-        Guarding::Counted => ask_counted(handle, permits, now),
-        Guarding::Off => A::fully(&handle, &Request::of(permits), now),
+    if permits == 1
+        && let Some((number, plan)) = resource.lasting()
+        && plan.is_simple()
+    {
+        return match plan.try_admit_one(node.passed(), now, &|| environment.now()) {
+            Ok((after, generations)) => {
+                match after {
+                    Some(after) => node.enter(after, 1, now),
+                    None => node.pass(1, now),
+                }
+                let hold = if plan.wants_the_end() { number.into() } else { PlanHold::default() };
+                A::passed(Entry::new(handle, hold, generations.into(), now, 1))
+            }
+            Err(Doubt::Full(answer)) => turn_away_one(&handle, plan, answer, now),
+            Err(Doubt::Other) => ask_again(handle, number.into(), 1, now),
+        };
     }
+    if resource.is_idle() {
+        node.pass(permits, now);
+        return A::passed(Entry::new(handle, PlanHold::default(), Held::default(), now, permits));
+    }
+    ask(handle, permits, now)
 }
 
+/// As above, where there is more to ask, or not for ever the same.
 #[inline(never)]
-fn ask_counted<A: Answer>(handle: Handle, permits: u32, now: Timestamp) -> A {
-    let plan = handle.plan();
-    if plan.is_plain() {
-        ask(handle, plan, permits, now)
-    } else {
-        drop(plan);
-        A::fully(&handle, &Request::of(permits), now)
-    }
-}
-
-/// A plan that a call goes by, and which it may have to hold.
-trait Asked: Into<PlanHold> {
-    fn plan<'a>(&'a self, resource: &'a Resource) -> &'a Plan;
-}
-
-impl Asked for Number {
-    #[inline]
-    fn plan<'a>(&'a self, resource: &'a Resource) -> &'a Plan {
-        resource.lasting(*self)
-    }
-}
-
-impl Asked for Guard<Arc<Plan>> {
-    #[inline]
-    fn plan<'a>(&'a self, _: &'a Resource) -> &'a Plan {
-        self
-    }
-}
-
-/// Asks a plain plan: the whole of the two functions that the short way is for, and of their counted twins.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "an answer is large to move about")]
-fn ask<A: Answer>(handle: Handle, asked: impl Asked, permits: u32, now: Timestamp) -> A {
+fn ask<A: Answer>(handle: Handle, permits: u32, now: Timestamp) -> A {
     let resource: &Resource = &handle;
     let (node, environment) = (resource.node(), resource.environment());
-    let plan = asked.plan(resource);
+    let hold = resource.hold();
+    let plan = resource.held(&hold).expect("it is held");
+    if resource.is_off() || !plan.is_plain() {
+        return A::fully(&handle, &Request::of(permits), now);
+    }
     match plan.try_admit(node.passed(), now, permits, &|| environment.now()) {
         Ok((after, generations)) => {
-            match after {
-                Some(after) => node.enter(after, permits, now),
-                None => node.pass(permits, now),
-            }
-            let hold = if plan.wants_the_end() { asked.into() } else { PlanHold::default() };
+            node.enter(after, permits, now);
+            let hold = if plan.wants_the_end() { hold } else { PlanHold::default() };
             A::passed(Entry::new(handle, hold, generations.into(), now, permits))
         }
-        Err(Doubt::Full(first, answer)) => turn_away_full(&handle, plan, first, answer, permits, now),
-        Err(Doubt::Other) => ask_again(handle, asked.into(), permits, now),
+        Err(Doubt::Full((first, answer))) => turn_away_full(&handle, plan, first, answer, permits, now),
+        Err(Doubt::Other) => ask_again(handle, hold, permits, now),
     }
 }
 
-/// As [`ask`], whatever there is to ask.
+/// As [`ask`], whatever is to be done about the call.
 #[cold]
 #[inline(never)]
 fn ask_again<A: Answer>(handle: Handle, hold: PlanHold, permits: u32, now: Timestamp) -> A {
@@ -361,8 +341,15 @@ impl Around for Way<'_> {
     }
 }
 
-/// A window refuses, and says so in few words.
+/// The window of a simple plan refuses, and says so in few words.
 #[inline(never)]
+fn turn_away_one<A: Answer>(handle: &Handle, plan: &Plan, answer: WindowAnswer, now: Timestamp) -> A {
+    turn_away_full(handle, plan, 0, answer, 1, now)
+}
+
+/// A window refuses, and says so in few words.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as below")]
 fn turn_away_full<A: Answer>(
     handle: &Handle,
     plan: &Plan,

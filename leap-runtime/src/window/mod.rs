@@ -19,7 +19,7 @@ pub(crate) use histogram::{Histogram, ResponseTimes};
 pub use hot_leap_array::HotLeapArray;
 pub(crate) use leap_array::Ring;
 pub use leap_array::{Bucket, LeapArray};
-pub(crate) use pass_log::PassLog;
+pub(crate) use pass_log::{Age, PassLog};
 pub(crate) use statistics::Snapshots;
 
 use std::{error::Error, fmt, time::Duration};

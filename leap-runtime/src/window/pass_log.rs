@@ -18,6 +18,13 @@ const TIME_BITS: u32 = 48;
 /// The time's bits, and the last time there is: it never grows old.
 const LAST_TIME: u64 = (1 << TIME_BITS) - 1;
 
+/// The last moment that a log can tell from later ones, in ns since its origin: that of its last time.
+const LAST_NS: u64 = (LAST_TIME - 1) * 1_000;
+
+/// A moment as a log tells it, in ns since its origin: 0 before that, and at most [`LAST_NS`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Age(u64);
+
 /// A sliding log, one slot per permit, that many threads read and write without a lock.
 ///
 /// The decision is not taken here but on a word outside, `total`: how many permits have passed. Permits are
@@ -216,6 +223,19 @@ impl PassLog {
         now.since_ns(self.origin) >= Self::WORN_OUT_NS
     }
 
+    /// A moment as this log tells it: for a call that asks by it and is recorded by it.
+    #[inline]
+    pub(crate) fn age(&self, moment: Timestamp) -> Age {
+        let ns = moment.as_nanos().wrapping_sub(self.origin.as_nanos());
+        if ns <= LAST_NS { Age(ns) } else { self.age_beyond(moment) }
+    }
+
+    /// Of a moment before the origin, or after all that the log can tell.
+    #[cold]
+    fn age_beyond(&self, moment: Timestamp) -> Age {
+        Age(moment.since_ns(self.origin).min(LAST_NS))
+    }
+
     /// Do `n` permits behind `passed` fit under `limit` per `interval_ns`?
     ///
     /// `passed` is a value loaded from `total`, `n` at least 1, and `limit` at most [`len`](Self::len). What was committed
@@ -235,6 +255,22 @@ impl PassLog {
         now: Timestamp,
         reading: &Reading<'_>,
     ) -> Answer {
+        self.ask_at(total, passed, n, limit, interval_ns, self.age(now), reading)
+    }
+
+    /// As [`ask`](Self::ask).
+    #[inline(always)]
+    #[expect(clippy::inline_always, clippy::too_many_arguments, reason = "nearly every call asks so")]
+    pub(crate) fn ask_at(
+        &self,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        limit: u64,
+        interval_ns: u64,
+        now: Age,
+        reading: &Reading<'_>,
+    ) -> Answer {
         debug_assert!(limit <= self.len(), "a limit of {limit} asked of a log of {}", self.len());
         debug_assert!(n > 0 && interval_ns > 0, "{n} permits per {interval_ns} ns");
         if n > limit {
@@ -243,17 +279,17 @@ impl PassLog {
         // The n numbers that have to leave the window before the n new ones enter.
         let leaving = self.number(passed) + 1 - limit;
         // Nearly all calls are of one permit, and a loop costs them more than the question.
-        let times = if n == 1 { self.time(leaving) } else { self.latest_time(leaving, n) };
-        let Some(time) = times else {
+        let time = if n == 1 { self.time(leaving) } else { self.latest_time(leaving, n) };
+        let Some(time) = time else {
             self.catch_up(total, passed, leaving, reading);
             return Answer::Stale;
         };
-        let until = if time == 0 { 0 } else { ((time - 1) * 1_000).saturating_add(interval_ns) };
-        // Not beyond the last time: no interval after that has ever gone by.
-        let age = now.since_ns(self.origin).min((LAST_TIME - 1) * 1_000);
-        if until <= age {
+        let Some(since) = time.checked_sub(1).map(|us| us * 1_000) else { return Answer::Fits };
+        // What is later than now is no time ago.
+        if now.0.saturating_sub(since) >= interval_ns {
             Answer::Fits
         } else {
+            let until = since.saturating_add(interval_ns);
             Answer::Full { until: Timestamp::from_nanos(self.origin.as_nanos().saturating_add(until)) }
         }
     }
@@ -270,13 +306,19 @@ impl PassLog {
     ///
     /// `time` is the reading by which they were admitted. Permits that were not asked for need one taken
     /// *after* the commit: an older one would make the log forget.
+    #[inline]
+    pub(crate) fn record(&self, total: &AtomicU64, before: u64, n: u64, time: Timestamp) {
+        self.record_at(total, before, n, self.age(time));
+    }
+
+    /// As [`record`](Self::record).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "nearly every call comes by, and of one permit it is a handful of instructions"
     )]
-    pub(crate) fn record(&self, total: &AtomicU64, before: u64, n: u64, time: Timestamp) {
-        let time = self.stored(time);
+    pub(crate) fn record_at(&self, total: &AtomicU64, before: u64, n: u64, time: Age) {
+        let time = stored(time);
         let last = self.number(before) + n;
         if n == 1 {
             self.write(total, last, time);
@@ -319,7 +361,7 @@ impl PassLog {
     fn write_missing(&self, total: &AtomicU64, first: u64, passed: u64, reading: &Reading<'_>) {
         // Their own readings came before their commits, and those before this one. The microsecond pays for
         // processors that execute a reading early and whose counters are not quite equal.
-        let time = self.stored(Timestamp::from_nanos(reading().as_nanos().saturating_add(1_000)));
+        let time = stored(self.age(Timestamp::from_nanos(reading().as_nanos().saturating_add(1_000))));
         for number in first..=self.number(passed) {
             self.write(total, number, time);
         }
@@ -336,23 +378,34 @@ impl PassLog {
     }
 
     /// Writes the time of a committed permit, unless it is written or nobody can ask for it any more.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `record_at`")]
     fn write(&self, total: &AtomicU64, number: u64, time: u64) {
         let slot = self.slot(number);
         let lap = lap(number, self.shift);
-        // Acquire: if this is a later lap's word, the load below sees a total at least as high as that lap's.
-        let mut held = slot.load(Acquire);
+        // Relaxed: the exchange is what counts.
+        let held = slot.load(Relaxed);
         // The lap before ours and not the one that will look like it, 2¹⁶ laps on: that one's time would not be earlier than
         // ours (but for a clock that was set back while this thread slept through all of them; then an old time stands here
         // for a lap). So whoever records just what it has committed need not look at the total, which others are writing.
         if lap_of(held) == lap.wrapping_sub(1) && held & LAST_TIME < time {
             interleave();
             // As below.
-            match slot.compare_exchange(held, pack(lap, time), AcqRel, Acquire) {
-                Ok(_) => return,
-                Err(found) => held = found,
+            if slot.compare_exchange(held, pack(lap, time), AcqRel, Relaxed).is_ok() {
+                return;
             }
         }
+        self.write_or_not(total, number, time);
+    }
+
+    /// As [`write`](Self::write), where somebody may have been faster.
+    #[cold]
+    #[inline(never)]
+    fn write_or_not(&self, total: &AtomicU64, number: u64, time: u64) {
+        let slot = self.slot(number);
+        let lap = lap(number, self.shift);
+        // Acquire: if this is a later lap's word, the load below sees a total at least as high as that lap's.
+        let mut held = slot.load(Acquire);
         loop {
             // Relaxed: a total that is too low can only be read while `held` is of an earlier lap, and then
             // writing is right. Never too low for `number` itself, which this thread committed or saw
@@ -381,12 +434,13 @@ impl PassLog {
     fn number(&self, passed: u64) -> u64 {
         passed + 2 * self.len()
     }
+}
 
-    /// A moment as a slot keeps it: never earlier than it was, and never 0.
-    #[inline]
-    fn stored(&self, time: Timestamp) -> u64 {
-        (time.since_ns(self.origin).saturating_add(999) / 1_000 + 1).min(LAST_TIME)
-    }
+/// A moment as a slot keeps it: never earlier than it was, and never 0.
+#[inline]
+#[expect(clippy::manual_div_ceil, reason = "it cannot overflow, and is half of the instructions")]
+fn stored(Age(ns): Age) -> u64 {
+    (ns + 999) / 1_000 + 1
 }
 
 impl fmt::Debug for PassLog {

@@ -19,10 +19,11 @@ use std::time::Duration;
 
 use super::warm_up::WarmUp;
 use crate::blocked::{By, Refusal};
+use crate::check::Doubt;
 use crate::clock::{Reading, Timestamp};
 use crate::rule::{FlowRule, Mode, Precision, RuleId};
 use crate::sync::{AtomicU64, Mutex, Ordering};
-use crate::window::{Answer, LeapArray, PassLog, Ring};
+use crate::window::{Age, Answer, LeapArray, PassLog, Ring};
 
 /// The largest count of a window: more would not be told apart from less in 32 bits.
 pub(crate) const WINDOW_MAX: u64 = Ring::MAX_COUNT;
@@ -57,6 +58,8 @@ pub(crate) struct Windows {
     watched: Box<[Arc<LeapArray>]>,
     /// Whether what passes is told to anybody where there are no limits.
     is_told: bool,
+    /// Whether at most one limit decides, and nobody has to be told.
+    is_simple: bool,
 }
 
 /// What every call asks; the rest is apart, so that the limits of a resource lie close together.
@@ -93,8 +96,19 @@ struct Lowered {
 /// Where a rule finds what passed before.
 #[derive(Debug)]
 enum Memory {
-    Log,
+    Log(Arc<PassLog>),
     Ring { ring: Arc<Ring>, strict: bool },
+}
+
+impl Memory {
+    /// A moment as the log tells it, if it is one.
+    #[inline]
+    fn age(&self, moment: Timestamp) -> Age {
+        match self {
+            Self::Log(log) => log.age(moment),
+            Self::Ring { .. } => Age::default(),
+        }
+    }
 }
 
 impl Windows {
@@ -154,7 +168,7 @@ impl Windows {
         let mut limit = |(id, rule, permits): (&RuleId, &FlowRule, u64)| {
             let standing = find(id);
             let memory = match rule.precision() {
-                Precision::Exact => Memory::Log,
+                Precision::Exact => Memory::Log(log.clone().expect("made for the exact limits")),
                 precision => Memory::Ring {
                     ring: ring_of(&mut rings, rule, standing.as_ref(), total, passed, now, reading),
                     strict: precision == Precision::Strict,
@@ -181,8 +195,26 @@ impl Windows {
         let unusual = if is_moving { Arc::new(AtomicU64::new(1)) } else { Arc::clone(&placed) };
         let is_told = log.is_some();
         let (to_open, watched) = <_>::default();
-        let windows =
-            Self { limits, parked, to_open, lowered, is_moving, placed, unusual, log, watched, is_told };
+        let is_simple = parked.is_empty()
+            && !is_moving
+            && match &*limits {
+                [] => !is_told,
+                [_] => true,
+                _ => false,
+            };
+        let windows = Self {
+            limits,
+            parked,
+            to_open,
+            lowered,
+            is_moving,
+            placed,
+            unusual,
+            log,
+            watched,
+            is_told,
+            is_simple,
+        };
         let to_open: Vec<_> = windows.parked.iter().flat_map(Limit::rings).cloned().collect();
         windows.opening(&to_open)
     }
@@ -193,17 +225,24 @@ impl Windows {
         if to_open.is_empty() {
             return self;
         }
-        Self { to_open, unusual: Arc::new(AtomicU64::new(1)), is_told: true, ..self }
+        Self { to_open, unusual: Arc::new(AtomicU64::new(1)), is_told: true, is_simple: false, ..self }
     }
 
     /// The same windows, with what passes told to the rules of other resources that watch these.
     pub(crate) fn watched_by(self, watched: Box<[Arc<LeapArray>]>) -> Self {
-        Self { is_told: self.is_told || !watched.is_empty(), watched, ..self }
+        let (is_told, is_simple) =
+            (self.is_told || !watched.is_empty(), self.is_simple && watched.is_empty());
+        Self { watched, is_told, is_simple, ..self }
     }
 
     /// Whether nothing is limited, nobody watches, and nothing is remembered for a rule that is off.
     pub(crate) fn is_idle(&self) -> bool {
         self.limits.is_empty() && !self.is_told
+    }
+
+    /// Whether [`try_admit_one`](Self::try_admit_one) can be asked.
+    pub(crate) fn are_simple(&self) -> bool {
+        self.is_simple
     }
 
     /// Whether rules of other resources count what passes here.
@@ -220,7 +259,7 @@ impl Windows {
     /// ns, its permits): for an interval from now, those that had gone before as long as they had left.
     fn lowered(&self, exact: &[(usize, u64, u64)], now: Timestamp) -> Box<[Lowered]> {
         let stood =
-            self.limits.iter().filter(|limit| matches!(limit.memory, Memory::Log)).map(|limit| {
+            self.limits.iter().filter(|limit| matches!(limit.memory, Memory::Log(_))).map(|limit| {
                 (limit.permits, limit.interval_ns, now.saturating_add(limit.terms.rule.interval()))
             });
         let gone = self.lowered.iter().map(|gone| (gone.permits, gone.interval_ns, gone.until));
@@ -252,11 +291,11 @@ impl Windows {
             longest = longest.max(Some(permits));
             let Some(standing) = find(id) else { continue };
             carried = carried.max(standing.carried(rule, now, reading));
-            match (&standing.limit.memory, &standing.windows.log) {
-                (Memory::Log, Some(_)) if std::ptr::eq(standing.windows, self) => is_kept = true,
+            match &standing.limit.memory {
+                Memory::Log(_) if std::ptr::eq(standing.windows, self) => is_kept = true,
                 // Acquire: the times that go with this value must be seen with it.
-                (Memory::Log, Some(log)) => moved.push((&**log, standing.total.load(Ordering::Acquire))),
-                _ => {}
+                Memory::Log(log) => moved.push((&**log, standing.total.load(Ordering::Acquire))),
+                Memory::Ring { .. } => {}
             }
         }
         let longest = longest?.max(1);
@@ -285,7 +324,7 @@ impl Windows {
     fn rings(&self) -> Vec<(Shape, Arc<Ring>)> {
         let ring = |limit: &Limit| match &limit.memory {
             Memory::Ring { ring, .. } => Some((shape_of(&limit.terms.rule), Arc::clone(ring))),
-            Memory::Log => None,
+            Memory::Log(_) => None,
         };
         self.limits.iter().chain(&self.parked).filter_map(ring).collect()
     }
@@ -316,7 +355,14 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        self.try_admit(total, now, n, reading).map_err(|no| self.refused(no, total, n, now, reading))
+        if n == 1 && self.is_simple {
+            match self.try_admit_one(total, now, reading) {
+                Ok(Some(after)) => return Ok(after),
+                Err(Doubt::Full(answer)) => return Err(self.refusal(0, answer, total, 1, now, reading)),
+                Ok(None) | Err(Doubt::Other) => {}
+            }
+        }
+        self.try_admit(None, total, now, n, reading).map_err(|no| self.refused(no, total, n, now, reading))
     }
 
     /// As [`admit`](Self::admit), for the call that took `place`: ahead of all that have none, behind those that took
@@ -331,7 +377,7 @@ impl Windows {
         n: u64,
         reading: &Reading<'_>,
     ) -> Result<u64, Refusal<'_>> {
-        let admitted = self.try_admit_by_all(Some(place), total, now, n, reading);
+        let admitted = self.try_admit(Some(place), total, now, n, reading);
         if admitted.is_ok() {
             // What it stood for is counted in the window from now on.
             place.give_back();
@@ -353,43 +399,50 @@ impl Windows {
         self.refusal(first, answer, total, n, now, reading)
     }
 
-    /// As [`admit`](Self::admit), but says no in few words: which window refuses first, and what it answers. The rest is
-    /// told by [`refusal`](Self::refusal).
+    /// As [`try_admit`](Self::try_admit), of one permit and for windows that [are simple](Self::are_simple); or says that there
+    /// is more to do for once. None where there is no limit: the caller is to count.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "for the one place where every call comes by")]
-    pub(crate) fn try_admit(
+    #[expect(clippy::inline_always, reason = "for the one place where nearly every call comes by")]
+    pub(crate) fn try_admit_one(
         &self,
         total: &AtomicU64,
         now: Timestamp,
-        n: u64,
         reading: &Reading<'_>,
-    ) -> Result<u64, (usize, Answer)> {
-        let [limit] = &*self.limits else { return self.try_admit_by_all(None, total, now, n, reading) };
-        // As there, of the one limit that most resources have. Twice, because the compiler makes a function of what would be
-        // handed to a common loop, and that is a tenth of a blocked call.
+    ) -> Result<Option<u64>, Doubt<Answer>> {
+        let limit = match &*self.limits {
+            [limit] => limit,
+            [] => return Ok(None),
+            _ => return Err(Doubt::Other),
+        };
+        let age = limit.memory.age(now);
+        // As where all are asked.
         let mut passed = total.load(Ordering::Acquire);
         loop {
-            match self.ask(limit, limit.permits, total, passed, n, now, reading) {
-                Answer::Fits if self.is_unusual() => {
-                    return self.try_admit_by_all(None, total, now, n, reading);
-                }
+            match limit.ask_at(limit.permits, total, passed, 1, now, age, reading) {
+                Answer::Fits if self.is_unusual() => return Err(Doubt::Other),
                 Answer::Fits => {}
                 Answer::Stale => {
                     passed = total.load(Ordering::Acquire);
                     continue;
                 }
-                no => return Err((0, no)),
+                no => return Err(Doubt::Full(no)),
             }
-            match total.compare_exchange(passed, passed + n, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(self.note_passed(total, passed, n, now)),
+            match total.compare_exchange(passed, passed + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
                 Err(found) => passed = found,
             }
         }
+        // Where the limit is in a ring, there is no log: that would be for one that is parked.
+        if let Memory::Log(log) = &limit.memory {
+            log.record_at(total, passed, 1, age);
+        }
+        Ok(Some(passed + 1))
     }
 
-    /// Out of line: a call that asks more than one limit, or none, takes longer anyway.
+    /// As [`admit`](Self::admit) and [`admit_placed`](Self::admit_placed), but says no in few words: which window refuses
+    /// first, and what it answers. The rest is told by [`refusal`](Self::refusal).
     #[inline(never)]
-    fn try_admit_by_all(
+    pub(crate) fn try_admit(
         &self,
         place: Option<&Place>,
         total: &AtomicU64,
@@ -519,7 +572,7 @@ impl Windows {
             for permits in [limit.permits, standing] {
                 let answer = loop {
                     let passed = total.load(Ordering::Acquire);
-                    match self.ask(limit, permits, total, passed, n, now, reading) {
+                    match limit.ask(permits, total, passed, n, now, reading) {
                         Answer::Stale => {}
                         answer => break answer,
                     }
@@ -533,7 +586,7 @@ impl Windows {
         // A ring tells the moment to the bucket, the log to the microsecond.
         let grain_ns = match &self.limits[first].memory {
             Memory::Ring { .. } => interval_ns / u64::from(terms.rule.n_buckets()),
-            Memory::Log => 1_000,
+            Memory::Log(_) => 1_000,
         };
         let latest = now.saturating_add(Duration::from_nanos(interval_ns.saturating_add(grain_ns)));
         if until > latest {
@@ -600,7 +653,7 @@ impl Windows {
         reading: &Reading<'_>,
     ) -> Result<(), (usize, Answer)> {
         for (i, limit) in self.limits.iter().enumerate() {
-            match self.ask(limit, limit.permits, total, passed, n, now, reading) {
+            match limit.ask(limit.permits, total, passed, n, now, reading) {
                 Answer::Fits => {}
                 other => return Err((i, other)),
             }
@@ -640,7 +693,7 @@ impl Windows {
         for (i, limit) in self.limits.iter().enumerate() {
             let standing = limit.standing(place, total, now);
             if standing < limit.permits {
-                match self.ask(limit, standing, total, passed, n, now, reading) {
+                match limit.ask(standing, total, passed, n, now, reading) {
                     Answer::Fits => {}
                     // It fits the limit, only not what stands: that is another in an interval at the latest.
                     Answer::Never => {
@@ -652,29 +705,6 @@ impl Windows {
             }
         }
         Ok(())
-    }
-
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        clippy::too_many_arguments,
-        reason = "a call with so many arguments costs as much as the answer: 2.5 ns of 71"
-    )]
-    fn ask(
-        &self,
-        limit: &Limit,
-        permits: u64,
-        total: &AtomicU64,
-        passed: u64,
-        n: u64,
-        now: Timestamp,
-        reading: &Reading<'_>,
-    ) -> Answer {
-        match (&limit.memory, &self.log) {
-            (Memory::Ring { ring, strict }, _) => ring.ask(total, passed, n, permits, *strict, now),
-            (Memory::Log, Some(log)) => log.ask(total, passed, n, permits, limit.interval_ns, now, reading),
-            (Memory::Log, None) => unreachable!("a log stands while a rule asks it"),
-        }
     }
 
     /// Tells of the rule at `first`, which refuses, and of the latest moment at which it or one of the later ones lets go.
@@ -692,7 +722,7 @@ impl Windows {
     ) -> Refusal<'_> {
         let until = match &self.limits[first + 1..] {
             [] => answer.until(),
-            later => self.latest(answer.until(), later, total, n, now, reading),
+            later => latest(answer.until(), later, total, n, now, reading),
         };
         let Terms { id, rule, warm_up, .. } = &*self.limits[first].terms;
         let fits = answer != Answer::Never;
@@ -701,31 +731,6 @@ impl Windows {
             _ => rule.limit(),
         };
         Refusal { rule: id, by: By::Flow { rule, limit, fits }, until }
-    }
-
-    /// From when on all of these limits have room too, if that is ever.
-    #[inline(never)]
-    fn latest(
-        &self,
-        mut until: Option<Timestamp>,
-        limits: &[Limit],
-        total: &AtomicU64,
-        n: u64,
-        now: Timestamp,
-        reading: &Reading<'_>,
-    ) -> Option<Timestamp> {
-        for limit in limits {
-            let answer = loop {
-                match self.ask(limit, limit.permits, total, total.load(Ordering::Acquire), n, now, reading) {
-                    Answer::Stale => {}
-                    answer => break answer,
-                }
-            };
-            if answer != Answer::Fits {
-                until = until.zip(answer.until()).map(|(latest, other)| latest.max(other));
-            }
-        }
-        until
     }
 
     /// Adds up to `n` permits without asking the limits, so many that no window exceeds [`WINDOW_MAX`], and returns
@@ -745,7 +750,7 @@ impl Windows {
             let left = (most - added).min((u64::MAX / 2).saturating_sub(passed));
             let room = limits().try_fold(left, |room, limit| match &limit.memory {
                 Memory::Ring { ring, .. } => ring.room(total, passed, now).map(|left| left.min(room)),
-                Memory::Log => Some(room),
+                Memory::Log(_) => Some(room),
             });
             let Some(room) = room else {
                 if total.load(Ordering::Acquire) == passed {
@@ -773,12 +778,73 @@ impl Windows {
     }
 }
 
+/// From when on all of these limits have room too, if that is ever.
+#[inline(never)]
+fn latest(
+    mut until: Option<Timestamp>,
+    limits: &[Limit],
+    total: &AtomicU64,
+    n: u64,
+    now: Timestamp,
+    reading: &Reading<'_>,
+) -> Option<Timestamp> {
+    for limit in limits {
+        let answer = loop {
+            match limit.ask(limit.permits, total, total.load(Ordering::Acquire), n, now, reading) {
+                Answer::Stale => {}
+                answer => break answer,
+            }
+        };
+        if answer != Answer::Fits {
+            until = until.zip(answer.until()).map(|(latest, other)| latest.max(other));
+        }
+    }
+    until
+}
+
 impl Limit {
+    /// Do `n` permits behind `passed` fit under `permits`, which is this limit or what stands of it?
+    #[inline]
+    fn ask(
+        &self,
+        permits: u64,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        now: Timestamp,
+        reading: &Reading<'_>,
+    ) -> Answer {
+        self.ask_at(permits, total, passed, n, now, self.memory.age(now), reading)
+    }
+
+    /// As [`ask`](Self::ask), with `now` as its memory tells it too.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        clippy::too_many_arguments,
+        reason = "a call with so many arguments costs as much as the answer: 2.5 ns of 71"
+    )]
+    fn ask_at(
+        &self,
+        permits: u64,
+        total: &AtomicU64,
+        passed: u64,
+        n: u64,
+        now: Timestamp,
+        age: Age,
+        reading: &Reading<'_>,
+    ) -> Answer {
+        match &self.memory {
+            Memory::Ring { ring, strict } => ring.ask(total, passed, n, permits, *strict, now),
+            Memory::Log(log) => log.ask_at(total, passed, n, permits, self.interval_ns, age, reading),
+        }
+    }
+
     /// The rings that it remembers by.
     fn rings(&self) -> impl Iterator<Item = &Arc<Ring>> {
         let memory = match &self.memory {
             Memory::Ring { ring, .. } => Some(ring),
-            Memory::Log => None,
+            Memory::Log(_) => None,
         };
         memory.into_iter().chain(self.terms.warm_up.as_ref().map(WarmUp::ring))
     }
@@ -936,8 +1002,8 @@ impl<'a> Standing<'a> {
         if self.terms().rule.interval() != rule.interval() {
             return 0;
         }
-        match (&limit.memory, &self.windows.log, rule.precision()) {
-            (Memory::Ring { ring, .. }, _, Precision::Exact) => loop {
+        match (&limit.memory, rule.precision()) {
+            (Memory::Ring { ring, .. }, Precision::Exact) => loop {
                 let passed = total.load(Ordering::Acquire);
                 match ring.room(total, passed, now) {
                     Some(room) => return WINDOW_MAX - room,
@@ -945,7 +1011,7 @@ impl<'a> Standing<'a> {
                     None => {}
                 }
             },
-            (Memory::Log, Some(log), Precision::Strict | Precision::Sentinel) => {
+            (Memory::Log(log), Precision::Strict | Precision::Sentinel) => {
                 // As many as fit behind a full log have left.
                 let (mut fit, mut too_many) = (0, log.len() + 1);
                 while too_many - fit > 1 {
