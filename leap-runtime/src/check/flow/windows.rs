@@ -164,6 +164,12 @@ impl Windows {
             now,
             reading,
         );
+        // All resources begin with the same empty windows, and are to know of their own places.
+        let placed = if previous.limits.is_empty() && previous.parked.is_empty() {
+            Arc::default()
+        } else {
+            Arc::clone(&previous.placed)
+        };
         let mut rings = previous.rings();
         let mut limit = |(id, rule, permits): (&RuleId, &FlowRule, u64)| {
             let standing = find(id);
@@ -183,7 +189,7 @@ impl Windows {
                 warm_up: WarmUp::new(rule, earlier, total, now),
                 places: match &standing {
                     Some(standing) if standing.is_of(total) => Arc::clone(&standing.terms().places),
-                    _ => Arc::new(Places::new(Arc::clone(&previous.placed))),
+                    _ => Arc::new(Places::new(Arc::clone(&placed))),
                 },
             };
             Limit { permits, interval_ns: rule.interval_ns(), memory, terms: Box::new(terms) }
@@ -191,7 +197,6 @@ impl Windows {
         let limits: Box<[Limit]> = limited(Mode::Enforce).map(&mut limit).collect();
         let parked: Box<[Limit]> = unasked().map(limit).collect();
         let is_moving = !lowered.is_empty() || limits.iter().any(|limit| limit.terms.warm_up.is_some());
-        let placed = Arc::clone(&previous.placed);
         let unusual = if is_moving { Arc::new(AtomicU64::new(1)) } else { Arc::clone(&placed) };
         let is_told = log.is_some();
         let (to_open, watched) = <_>::default();
@@ -1183,6 +1188,18 @@ mod tests {
         let none = Windows::after(&[], &one, &[], &total, &|| at(500));
         assert!(none.admit_placed(&mut place, &total, at(600), 1, &|| at(600)).is_ok());
         assert_eq!(one.placed.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_place_makes_calls_unusual_where_it_was_taken_and_nowhere_else() {
+        let (total, none) = (AtomicU64::new(0), Windows::default());
+        let (one, other) = (windows(1, &none, &total, at(0)), windows(1, &none, &AtomicU64::new(0), at(0)));
+        assert!(one.admit(&total, at(0), 1, &|| at(0)).is_ok());
+        let place = one.take_place(&total, at(300), 1, &|| at(300)).unwrap();
+        let same = windows(1, &one, &total, at(400));
+        assert_eq!([&one, &same, &other].map(Windows::is_unusual), [true, true, false]);
+        drop(place);
+        assert_eq!([&one, &same, &other].map(Windows::is_unusual), [false; 3]);
     }
 
     #[test]
