@@ -13,7 +13,7 @@ use crate::sync::AtomicU64;
 /// A limiter without a registry, statistics or names. Shared by reference between threads.
 ///
 /// Nobody waits in it: a rule that throttles refuses whoever would have to. In precision `exact` it tells times apart
-/// for 8.9 years from its making (18 where it throttles), and refuses everything after that.
+/// for 8.9 years from its making (18 where it throttles), and after that refuses all but what had room when they were over.
 ///
 /// # Examples
 ///

@@ -5,9 +5,13 @@ mod common;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use common::{R, Recorder, at, call, ms, passes, qps, registry, registry_with};
-use leap_runtime::{BreakerRule, Entry, IsolationRule, ManualClock, Outcome, Registry, RuleSet, current};
+use leap_runtime::{
+    BreakerRule, Clock, Entry, IsolationRule, ManualClock, Outcome, Registry, RuleSet, Timestamp, current,
+};
 
 /// Success, exception, ignored, cancelled, in flight.
 fn ends(registry: &Registry) -> [u64; 5] {
@@ -345,4 +349,48 @@ fn a_call_site_that_recurses_is_counted_at_each_depth() {
     assert_eq!(depth(&registry, 2).unwrap(), 2);
     assert!(depth(&registry, 3).is_err());
     assert_eq!(ends(&registry), [3, 3, 0, 0, 0]);
+}
+
+/// Panics at the reading that comes after so many others, once; never where that is negative.
+#[derive(Clone, Debug, Default)]
+struct Shaky {
+    clock: ManualClock,
+    left: Arc<AtomicI64>,
+}
+
+impl Clock for Shaky {
+    fn now(&self) -> Timestamp {
+        assert_ne!(self.left.fetch_sub(1, Ordering::Relaxed), 0, "a clock that is broken");
+        self.clock.now()
+    }
+}
+
+#[test]
+fn a_call_ends_by_its_entry_where_the_clock_panics_at_its_end() {
+    let clock = Shaky::default();
+    let left = Arc::clone(&clock.left);
+    left.store(-1, Ordering::Relaxed);
+    let registry = Registry::builder().clock(clock).build();
+    let rules = |n| {
+        let isolation = RuleSet::new().isolation(R, IsolationRule::new(4));
+        isolation.breaker(R, BreakerRule::error_count(n)).flow(R, qps(1_000.0))
+    };
+    // By a plan that lasts, by one that is counted, and by the long way.
+    for (loads, origin) in [(1, None), (12, None), (1, Some("a"))] {
+        (0..loads).for_each(|n| drop(registry.load(rules(100 + n)).unwrap()));
+        for _ in 0..6 {
+            let call = origin.iter().fold(registry.enter_with(R), |call, origin| call.origin(origin));
+            let entry = call.enter().unwrap();
+            left.store(0, Ordering::Relaxed);
+            catch_unwind(AssertUnwindSafe(|| entry.end(Outcome::Success))).unwrap_err();
+            left.store(-1, Ordering::Relaxed);
+        }
+        assert_eq!(registry.stats(R).unwrap().in_flight(), 0);
+    }
+    assert_eq!(ends(&registry), [18, 0, 0, 0, 0]);
+    // Nor does the one reading of a call that fails on its way in leave anything.
+    left.store(0, Ordering::Relaxed);
+    catch_unwind(AssertUnwindSafe(|| registry.enter(R))).unwrap_err();
+    left.store(-1, Ordering::Relaxed);
+    assert_eq!(ends(&registry), [18, 0, 0, 0, 0]);
 }

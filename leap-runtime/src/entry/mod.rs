@@ -275,8 +275,8 @@ fn of_result<T, E>(result: &Result<T, E>) -> Outcome {
 impl Entry {
     /// Counts the end of the call, which has run or was dropped before its start, and tells everybody who wants to know.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the rest of the one function that calls end by")]
-    fn finish<const HAS_RUN: bool>(&mut self, outcome: Outcome, rt_ns: u64, now: Timestamp) {
+    #[expect(clippy::inline_always, reason = "the rest of the one function that nearly all calls end by")]
+    fn finish(&mut self, has_run: bool, outcome: Outcome, rt_ns: u64, now: Timestamp) {
         let resource: &Resource = &self.resource;
         let node = resource.node();
         let permits = u64::from(self.permits) + self.charged;
@@ -286,7 +286,7 @@ impl Entry {
             scene.end(outcome, permits, rt_ns, now);
         }
         let plan = resource.held(&self.plan);
-        if !HAS_RUN {
+        if !has_run {
             cancel_start(node, self.permits, &self.scene, plan, &mut self.held);
         }
         if let Some(plan) = plan {
@@ -298,22 +298,32 @@ impl Entry {
         }
     }
 
-    /// The end of a call that did not run, or that nobody counts.
+    /// What was said of the end, or is to be made of a call of which nothing was said.
+    #[inline]
+    fn outcome(&self) -> Outcome {
+        match self.outcome {
+            Some(outcome) => outcome,
+            None if panicking() && !self.was_panicking => Outcome::Exception,
+            None => Outcome::Cancelled,
+        }
+    }
+
+    /// The end of a call that did not run, or that nobody counts, or of which no clock tells when it ended.
     #[cold]
     #[inline(never)]
-    fn finish_aside(&mut self) {
-        match self.stage {
+    fn finish_aside(&mut self, now: Timestamp) {
+        let outcome = match self.stage {
             Stage::Uncounted => {
                 if let Some(scene) = &mut *self.scene {
                     scene.leave();
                 }
+                return;
             }
             // Hardly anything was said of it, and it has had no time to answer in.
-            Stage::Waiting | Stage::Running => {
-                let now = self.resource.environment().now();
-                self.finish::<false>(self.outcome.unwrap_or(Outcome::Cancelled), 0, now);
-            }
-        }
+            Stage::Waiting => self.outcome.unwrap_or(Outcome::Cancelled),
+            Stage::Running => self.outcome(),
+        };
+        self.finish(self.stage == Stage::Running, outcome, 0, now);
     }
 }
 
@@ -328,19 +338,26 @@ impl Entry {
     /// The call ends. Out of line: each guarded function has a copy of what is not.
     #[inline(never)]
     fn conclude(&mut self) {
-        if !self.marks.is_silent() {
-            self.hear();
+        let ending = Ending(self);
+        if !ending.0.marks.is_silent() {
+            ending.0.hear();
         }
+        let now = ending.0.resource.environment().now();
+        std::mem::forget(ending);
         if self.stage != Stage::Running {
-            return self.finish_aside();
+            return self.finish_aside(now);
         }
-        let outcome = match self.outcome {
-            Some(outcome) => outcome,
-            None if panicking() && !self.was_panicking => Outcome::Exception,
-            None => Outcome::Cancelled,
-        };
-        let now = self.resource.environment().now();
-        self.finish::<true>(outcome, now.since_ns(self.entered), now);
+        self.finish(true, self.outcome(), now.since_ns(self.entered), now);
+    }
+}
+
+/// A call whose end is being told. If the clock panics, it ends by the last reading there was, so that nothing of it stays.
+struct Ending<'a>(&'a mut Entry);
+
+impl Drop for Ending<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.0.finish_aside(self.0.entered);
     }
 }
 
