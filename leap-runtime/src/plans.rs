@@ -210,6 +210,30 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_no_rule_counts_are_counted_in_lanes_by_every_plan_and_with_any_permits() {
+        // A plan that lasts, and one that does not.
+        for loads in [1, 12] {
+            let registry = Registry::builder().clock(crate::ManualClock::new()).build();
+            for n in 1..=loads {
+                let breaker = crate::BreakerRule::error_count(n);
+                registry.load(RuleSet::new().breaker("orders.create", breaker)).unwrap();
+            }
+            let resource = registry.node("orders.create").unwrap();
+            let in_one_word = || resource.node().passed().load(Ordering::Relaxed);
+            let _beside = registry.enter("orders.create").unwrap();
+            for n in [1, 2] {
+                let call = || registry.enter_with("orders.create").permits(n).enter().unwrap();
+                // Many that have company make lanes.
+                (0..2_000).for_each(|_| drop(call()));
+                let before = in_one_word();
+                (0..100).for_each(|_| drop(call()));
+                assert_eq!(in_one_word(), before, "{loads} loads, {n} permits");
+            }
+            assert_eq!(registry.stats("orders.create").unwrap().totals().passed(), 1 + 2_100 + 2 * 2_100);
+        }
+    }
+
+    #[test]
     fn a_plan_that_lasts_is_found_again_when_guarding_is_switched_on() {
         let registry = Registry::builder().clock(crate::ManualClock::new()).build();
         registry.load(limit(1)).unwrap();

@@ -157,6 +157,14 @@ pub(crate) struct Admitted {
     pub(crate) start: Option<Timestamp>,
 }
 
+/// A call that was let through in few words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
+    /// `passed` as this call left it. None where nobody decides on it: the caller is to count.
+    pub(crate) after: Option<u64>,
+    pub(crate) generations: Generations,
+}
+
 /// Why a call is not let through in few words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Doubt<F> {
@@ -431,16 +439,20 @@ impl Plan {
         now: Timestamp,
         n: u32,
         reading: &Reading<'_>,
-    ) -> Result<(u64, Generations), Doubt<(usize, Answer)>> {
+    ) -> Result<Agreed, Doubt<(usize, Answer)>> {
         let (generations, permits) = self.try_before_windows(n).ok_or(Doubt::Other)?;
-        let after = self.flow.windows().try_admit(None, passed, now, n.into(), reading);
-        let after = after.map_err(Doubt::Full)?;
+        let windows = self.flow.windows();
+        let after = if windows.is_idle() {
+            None
+        } else {
+            let after = windows.try_admit(None, passed, now, n.into(), reading);
+            Some(after.map_err(Doubt::Full)?)
+        };
         std::mem::forget(permits);
-        Ok((after, generations))
+        Ok(Agreed { after, generations })
     }
 
-    /// The same of one permit, for a [simple](Self::is_simple) plan. None where nobody decides on `passed`: the caller is to
-    /// count.
+    /// The same of one permit, for a [simple](Self::is_simple) plan.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see above")]
     pub(crate) fn try_admit_one(
@@ -448,11 +460,11 @@ impl Plan {
         passed: &AtomicU64,
         now: Timestamp,
         reading: &Reading<'_>,
-    ) -> Result<(Option<u64>, Generations), Doubt<Answer>> {
+    ) -> Result<Agreed, Doubt<Answer>> {
         let (generations, permits) = self.try_before_windows(1).ok_or(Doubt::Other)?;
         let after = self.flow.windows().try_admit_one(passed, now, reading)?;
         std::mem::forget(permits);
-        Ok((after, generations))
+        Ok(Agreed { after, generations })
     }
 
     /// What is asked before the windows: the breakers and the isolation.
@@ -711,7 +723,8 @@ impl Plan {
     }
 
     /// A call of `n` permits that was let through with `held` ended, `rt_ns` after it began to run.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "for the one place where every call ends")]
     pub(crate) fn end(
         &self,
         held: &mut Held,

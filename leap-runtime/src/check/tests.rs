@@ -24,7 +24,8 @@ fn a_clock_that_panics_leaves_the_isolation_as_it_was() {
     let plan = Plan::new(Parts { rules, ..Parts::default() }, &Plan::default(), &passed, &|| Timestamp::ZERO);
     // One that is committed and not written: who comes next asks the clock.
     passed.fetch_add(1, Ordering::Relaxed);
-    let asked = || plan.try_admit_one(&passed, Timestamp::ZERO, &|| panic!("broken")).map(|(after, _)| after);
+    let asked =
+        || plan.try_admit_one(&passed, Timestamp::ZERO, &|| panic!("broken")).map(|agreed| agreed.after);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked)).is_err());
     assert_eq!(plan.isolation().map(Isolation::in_flight), Some(0));
 }

@@ -22,7 +22,7 @@ use crate::check::call::{Call, Ended, OwnedRequest, Request, Verdict};
 use crate::check::custom::Custom;
 use crate::check::flow::windows::Place;
 use crate::check::isolation::Ticket;
-use crate::check::{Admitted, Around, Arrival, Doubt, Hand, Held, Plan, Stop, overloaded};
+use crate::check::{Admitted, Agreed, Around, Arrival, Doubt, Hand, Held, Plan, Stop, overloaded};
 use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -114,7 +114,7 @@ fn shortly<A: Answer>(handle: Handle, permits: u32) -> A {
         && plan.is_simple()
     {
         return match plan.try_admit_one(node.passed(), now, &|| environment.now()) {
-            Ok((after, generations)) => {
+            Ok(Agreed { after, generations }) => {
                 match after {
                     Some(after) => node.enter(after, 1, now),
                     None => node.pass(1, now),
@@ -144,8 +144,11 @@ fn ask<A: Answer>(handle: Handle, permits: u32, now: Timestamp) -> A {
         return A::fully(&handle, &Request::of(permits), now);
     }
     match plan.try_admit(node.passed(), now, permits, &|| environment.now()) {
-        Ok((after, generations)) => {
-            node.enter(after, permits, now);
+        Ok(Agreed { after, generations }) => {
+            match after {
+                Some(after) => node.enter(after, permits, now),
+                None => node.pass(permits, now),
+            }
             let hold = if plan.wants_the_end() { hold } else { PlanHold::default() };
             A::passed(Entry::new(handle, hold, generations.into(), now, permits))
         }

@@ -226,8 +226,10 @@ impl PassLog {
     /// A moment as this log tells it: for a call that asks by it and is recorded by it.
     #[inline]
     pub(crate) fn age(&self, moment: Timestamp) -> Age {
-        let ns = moment.as_nanos().wrapping_sub(self.origin.as_nanos());
-        if ns <= LAST_NS { Age(ns) } else { self.age_beyond(moment) }
+        match moment.as_nanos().checked_sub(self.origin.as_nanos()) {
+            Some(ns) if ns <= LAST_NS => Age(ns),
+            _ => self.age_beyond(moment),
+        }
     }
 
     /// Of a moment before the origin, or after all that the log can tell.

@@ -185,6 +185,12 @@ fn readings_before_the_origin_count_as_the_origin() {
     assert_eq!(world.ask(Timestamp::ZERO, 1, rule), Answer::Full { until: after(10_000) });
     assert_eq!(world.ask(after(9_999), 1, rule), Answer::Full { until: after(10_000) });
     assert_eq!(world.ask(after(10_000), 1, rule), Answer::Fits);
+    // However long before.
+    let late = Timestamp::from_nanos(u64::MAX - 10);
+    let log = PassLog::new(1, 0, late);
+    let total = AtomicU64::new(1);
+    log.record(&total, 0, 1, late);
+    assert!(matches!(log.ask(&total, 1, 1, 1, 1_000, after(0), &|| late), Answer::Full { .. }));
 }
 
 #[test]
