@@ -394,3 +394,16 @@ fn a_call_ends_by_its_entry_where_the_clock_panics_at_its_end() {
     left.store(-1, Ordering::Relaxed);
     assert_eq!(ends(&registry), [18, 0, 0, 0, 0]);
 }
+
+#[test]
+fn a_call_that_is_not_guarded_reads_the_clock_once() {
+    let clock = Shaky::default();
+    let left = Arc::clone(&clock.left);
+    left.store(-1, Ordering::Relaxed);
+    let registry = Registry::builder().clock(clock).build();
+    registry.enter(R).unwrap().end(Outcome::Success);
+    registry.turn_off();
+    left.store(1, Ordering::Relaxed);
+    registry.enter(R).unwrap().end(Outcome::Success);
+    assert_eq!(left.load(Ordering::Relaxed), 0);
+}

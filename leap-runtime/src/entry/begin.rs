@@ -133,7 +133,7 @@ fn shortly<A: Answer>(handle: Handle, permits: u32) -> A {
     ask(handle, permits, now)
 }
 
-/// As above, where there is more to ask, or not for ever the same.
+/// The rest of the short way: several permits or limits, watchers, a plan that does not last; or what needs the whole way.
 #[inline(never)]
 fn ask<A: Answer>(handle: Handle, permits: u32, now: Timestamp) -> A {
     let resource: &Resource = &handle;

@@ -200,6 +200,8 @@ impl Entry {
         }
         let (node, environment) = (self.resource.node(), self.resource.environment());
         let added = self.resource.plan().flow().charge(node.passed(), n, &|| environment.now());
+        // First, whatever becomes of the rest: they have passed.
+        self.charged += added;
         let now = environment.now();
         node.charge(added, now);
         if let Some(scene) = &*self.scene {
@@ -210,7 +212,6 @@ impl Entry {
         {
             self.held.charge_shadows(plan, added, &|| environment.now());
         }
-        self.charged += added;
         added
     }
 
@@ -338,26 +339,40 @@ impl Entry {
     /// The call ends. Out of line: each guarded function has a copy of what is not.
     #[inline(never)]
     fn conclude(&mut self) {
-        let ending = Ending(self);
-        if !ending.0.marks.is_silent() {
-            ending.0.hear();
+        let mut ending = Ending { at: self.entered, entry: self };
+        if !ending.entry.marks.is_silent() {
+            ending.entry.hear();
         }
-        let now = ending.0.resource.environment().now();
+        if ending.entry.stage != Stage::Running {
+            return ending.read_if_counted();
+        }
+        let now = ending.entry.resource.environment().now();
         std::mem::forget(ending);
-        if self.stage != Stage::Running {
-            return self.finish_aside(now);
-        }
         self.finish(true, self.outcome(), now.since_ns(self.entered), now);
     }
 }
 
-/// A call whose end is being told. If the clock panics, it ends by the last reading there was, so that nothing of it stays.
-struct Ending<'a>(&'a mut Entry);
+/// The end of a call, at the latest moment that is known of it: if the clock panics, nothing of the call is to stay. Forgotten
+/// where the call ends as nearly all do.
+struct Ending<'a> {
+    entry: &'a mut Entry,
+    at: Timestamp,
+}
+
+impl Ending<'_> {
+    /// Of a call that nobody counts no clock is asked.
+    #[cold]
+    fn read_if_counted(&mut self) {
+        if self.entry.is_counted() {
+            self.at = self.entry.resource.environment().now();
+        }
+    }
+}
 
 impl Drop for Ending<'_> {
     #[cold]
     fn drop(&mut self) {
-        self.0.finish_aside(self.0.entered);
+        self.entry.finish_aside(self.at);
     }
 }
 
